@@ -355,20 +355,20 @@ def test_questions_are_asked_again(read_options, monkeypatch):
     from ottla.base.errors import ErrorCode
     from ottla.client.errors import broker_error
     from ottla.spark.offset_options import topics_of
-    from ottla.spark.offset_reader import Lookup
-    from ottla.spark.options import Face, parse_options
+    from ottla.spark.offset_reader import OffsetReader
+    from ottla.spark.options import UseCase, parse_options
 
     slept, asked = [], []
     monkeypatch.setattr("ottla.spark.offset_reader.time.sleep", slept.append)
-    options = parse_options(read_options("t", fetchOffset__numRetries=2, fetchOffset__retryIntervalMs=70), Face.READ)
+    options = parse_options(read_options("t", fetchOffset__numRetries=2, fetchOffset__retryIntervalMs=70), UseCase.READ)
 
     def question():
         asked.append(1)
         raise broker_error(ErrorCode.LEADER_NOT_AVAILABLE)
 
     with (
-        Lookup(options, topics_of(options)) as lookup,
+        OffsetReader(options, topics_of(options)) as offset_reader,
         pytest.raises(SourceError, match="Looking failed: LEADER_NOT_AVAILABLE"),
     ):
-        lookup._ask("Looking", question)
+        offset_reader._ask("Looking", question)
     assert (len(asked), slept) == (3, [0.07, 0.07])

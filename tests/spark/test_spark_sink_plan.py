@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from ottla.spark.options import Face, OptionError
+from ottla.spark.options import OptionError, UseCase
 from ottla.spark.sink import batch_writer
 from ottla.spark.sink_plan import SinkPlan, plan_sink
 from ottla.spark.values_ddl import parse_ddl
@@ -18,7 +18,7 @@ ALL = (
 
 def plan(columns: str, **options: str) -> SinkPlan:
     given = {name.replace("__", "."): value for name, value in options.items()}
-    return plan_sink(parse_ddl(columns, option="columns"), SERVER | given, Face.WRITE)
+    return plan_sink(parse_ddl(columns, option="columns"), SERVER | given, UseCase.WRITE)
 
 
 def test_columns_are_known_by_their_names() -> None:
@@ -70,12 +70,12 @@ def test_configs_are_the_clients() -> None:
 )
 def test_what_cannot_be_written_is_refused(columns: str, options: dict[str, str], why: str) -> None:
     with pytest.raises(OptionError, match=why):
-        plan_sink(parse_ddl(columns, option="columns"), SERVER | options, Face.WRITE)
+        plan_sink(parse_ddl(columns, option="columns"), SERVER | options, UseCase.WRITE)
 
 
 def test_brokers_must_be_named() -> None:
     with pytest.raises(OptionError, match=r"kafka\.bootstrap\.servers"):
-        plan_sink(parse_ddl("value string", option="columns"), {"topic": "t"}, Face.WRITE)
+        plan_sink(parse_ddl("value string", option="columns"), {"topic": "t"}, UseCase.WRITE)
 
 
 def test_topics_are_not_overwritten() -> None:

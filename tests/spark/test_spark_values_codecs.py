@@ -131,7 +131,7 @@ AVRO = json.dumps({
         {"name": "kind", "type": {"type": "enum", "name": "Kind", "symbols": ["A", "B"]}},
         {"name": "tags", "type": {"type": "array", "items": "string"}},
         {"name": "more", "type": {"type": "map", "values": "int"}},
-        {"name": "place", "type": ["null", {"type": "record", "name": "Place", "fields": [{"name": "city", "type": "string"}]}]},
+        {"name": "place", "type": ["null", {"type": "record", "name": "OffsetSpec", "fields": [{"name": "city", "type": "string"}]}]},
     ]})  # fmt: skip
 AVRO_ROW = {
     "id": 7,

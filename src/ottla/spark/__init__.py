@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ottla.spark.progress import track
     from ottla.spark.sessions import register, session
 
-_HOMES = {
+_LAZY_IMPORTS = {
     "OptionError": "options",
     "OttlaDataSource": "data_source",
     "register": "sessions",
@@ -27,7 +27,7 @@ __all__ = ["OptionError", "OttlaDataSource", "register", "session", "track"]
 
 
 def __getattr__(name: str) -> Any:
-    home = _HOMES.get(name)
+    home = _LAZY_IMPORTS.get(name)
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module

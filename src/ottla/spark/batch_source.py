@@ -7,9 +7,9 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from ottla.spark.client_settings import consumer_settings, group_of
 from ottla.spark.errors import DataLoss
-from ottla.spark.offset_options import ending_place, starting_place, topics_of
-from ottla.spark.offset_reader import Lookup
-from ottla.spark.options import Face, parse_options
+from ottla.spark.offset_options import ending_offsets, starting_offsets, topics_of
+from ottla.spark.offset_reader import OffsetReader
+from ottla.spark.options import UseCase, parse_options
 from ottla.spark.ranges import OffsetRange, split_ranges
 from ottla.spark.tasks import RangePartition, read_range
 
@@ -23,18 +23,18 @@ class BatchReader(DataSourceReader):
     def __init__(self, schema: "StructType", options: Mapping[str, str]) -> None:
         self._schema = schema
         self._raw = dict(options)
-        self._options = parse_options(options, Face.READ)
+        self._options = parse_options(options, UseCase.READ)
         self._topics = topics_of(self._options)
-        self._start = starting_place(self._options, is_stream=False)
-        self._end = ending_place(self._options)
+        self._start = starting_offsets(self._options, is_stream=False)
+        self._end = ending_offsets(self._options)
         consumer_settings(self._options)
         group_of(self._options)
 
     def partitions(self) -> list[InputPartition]:
         options = self._options
-        with Lookup(options, self._topics) as lookup:
-            partitions = lookup.partitions()
-            start, end = lookup.resolve(self._start, partitions), lookup.resolve(self._end, partitions)
+        with OffsetReader(options, self._topics) as offset_reader:
+            partitions = offset_reader.partitions()
+            start, end = offset_reader.resolve(self._start, partitions), offset_reader.resolve(self._end, partitions)
         for partition in partitions:
             if start[partition] > end[partition] and options["failOnDataLoss"] and self._start.times is None:
                 raise DataLoss(

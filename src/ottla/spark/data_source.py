@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSource
 
-from ottla.spark.options import Face, is_given, parse_options
+from ottla.spark.options import UseCase, is_given, parse_options
 from ottla.spark.schema import record_schema
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ class OttlaDataSource(DataSource):
 
     def schema(self) -> "StructType":
         """That of Spark's Kafka connector; with `keyFormat` or `valueFormat` their columns stand in the place of the bytes."""
-        options = parse_options(self.options, Face.ANY_READ)
+        options = parse_options(self.options, UseCase.ANY_READ)
         schema = record_schema(include_headers=options["includeHeaders"])
         if any(is_given(self.options, name) for name in ("keyFormat", "valueFormat", "keySchema", "valueSchema")):
             from ottla.spark.values import source_schema

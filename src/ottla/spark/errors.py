@@ -16,7 +16,7 @@ class DataLoss(SourceError):
         super().__init__(f"{what} Begin anew with another checkpoint, or {WITHOUT_LOSS}.")
 
 
-def explained(error: ClientError, bootstrap: str, doing: str) -> SourceError:
+def wrap_client_error(error: ClientError, bootstrap: str, doing: str) -> SourceError:
     """A failure of the client as one of the query; brokers that do not answer are named by the option that named them."""
     if isinstance(error, BrokerUnreachableError | ClientTimeoutError):
         return SourceError(

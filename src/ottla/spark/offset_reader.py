@@ -15,8 +15,8 @@ from ottla.client import (
     UnknownTopicOrPartitionError,
 )
 from ottla.spark.client_settings import admin_settings, consumer_settings
-from ottla.spark.errors import DataLoss, SourceError, explained
-from ottla.spark.offset_options import EARLIEST, LATEST, Offsets, Place, Topics
+from ottla.spark.errors import DataLoss, SourceError, wrap_client_error
+from ottla.spark.offset_options import EARLIEST, LATEST, Offsets, OffsetSpec, Topics
 from ottla.spark.options import OptionError, Options
 
 T = TypeVar("T")
@@ -24,7 +24,7 @@ NONE = -1
 """What a broker says where no record is at or after a time."""
 
 
-class Lookup:
+class OffsetReader:
     """Connects with the first question. Each answer is as of now: nothing is kept, but for the ids of topics."""
 
     def __init__(self, options: Options, topics: Topics) -> None:
@@ -61,7 +61,7 @@ class Lookup:
                     or not error.is_retriable
                 )
                 if is_hopeless or retries_left <= 0:
-                    raise explained(error, self._bootstrap, doing) from error
+                    raise wrap_client_error(error, self._bootstrap, doing) from error
                 retries_left -= 1
                 time.sleep(self._options["fetchOffset.retryIntervalMs"] / 1000)
 
@@ -135,7 +135,7 @@ class Lookup:
         )
         return {partition: info.offset for partition, info in told.items()}
 
-    def resolve(self, place: Place, partitions: list[TopicPartition]) -> Offsets:
+    def resolve(self, place: OffsetSpec, partitions: list[TopicPartition]) -> Offsets:
         """The offsets that a place means in these partitions, checked against what is there."""
         if place.end is not None:
             return self._at(dict.fromkeys(partitions, place.end))
@@ -156,7 +156,7 @@ class Lookup:
                 )
         return found
 
-    def _at_times(self, place: Place, partitions: list[TopicPartition]) -> Offsets:
+    def _at_times(self, place: OffsetSpec, partitions: list[TopicPartition]) -> Offsets:
         if isinstance(place.times, int):
             times = dict.fromkeys(partitions, place.times)
         else:

@@ -19,7 +19,7 @@ class OptionError(ValueError):
     """An option that does not exist, is missing, or cannot have this value."""
 
 
-class Face(Flag):
+class UseCase(Flag):
     """The four ways to use the data source."""
 
     READ = 1
@@ -37,8 +37,8 @@ class Option(NamedTuple):
     name: str
     read: Callable[[str, str], Any]
     default: Any = None
-    faces: Face = Face.ANY
-    refused: Face = Face(0)
+    faces: UseCase = UseCase.ANY
+    refused: UseCase = UseCase(0)
     least: float = -LONG_MAX
     most: float = LONG_MAX
     choices: tuple[str, ...] = ()
@@ -76,34 +76,36 @@ def read_duration_ms(name: str, text: str) -> float:
 
 
 SOURCE: tuple[Option, ...] = (
-    Option("assign", read_text, faces=Face.ANY_READ),
-    Option("subscribe", read_text, faces=Face.ANY_READ),
-    Option("subscribePattern", read_text, faces=Face.ANY_READ),
-    Option("startingOffsets", read_text, faces=Face.ANY_READ),
-    Option("startingOffsetsByTimestamp", read_text, faces=Face.ANY_READ),
-    Option("startingTimestamp", read_int, faces=Face.ANY_READ, least=0),
-    Option("startingOffsetsByTimestampStrategy", read_text, "error", faces=Face.ANY_READ, choices=("error", "latest")),
-    Option("endingOffsets", read_text, faces=Face.READ, refused=Face.READ_STREAM),
-    Option("endingOffsetsByTimestamp", read_text, faces=Face.READ, refused=Face.READ_STREAM),
-    Option("endingTimestamp", read_int, faces=Face.READ, refused=Face.READ_STREAM, least=0),
-    Option("failOnDataLoss", read_bool, True, faces=Face.ANY_READ),
-    Option("minPartitions", read_int, faces=Face.ANY_READ, least=1),
-    Option("maxRecordsPerPartition", read_int, faces=Face.ANY_READ, least=1),
-    Option("maxOffsetsPerTrigger", read_int, faces=Face.READ_STREAM, least=1),
-    Option("minOffsetsPerTrigger", read_int, faces=Face.READ_STREAM, least=1),
-    Option("maxTriggerDelay", read_duration_ms, 900_000.0, faces=Face.READ_STREAM),
-    Option("groupIdPrefix", read_text, "spark-kafka-source", faces=Face.ANY_READ),
-    Option("kafkaConsumer.pollTimeoutMs", read_int, 120_000, faces=Face.ANY_READ, least=1),
-    Option("fetchOffset.numRetries", read_int, 3, faces=Face.ANY_READ, least=0),
-    Option("fetchOffset.retryIntervalMs", read_int, 1_000, faces=Face.ANY_READ, least=0),
+    Option("assign", read_text, faces=UseCase.ANY_READ),
+    Option("subscribe", read_text, faces=UseCase.ANY_READ),
+    Option("subscribePattern", read_text, faces=UseCase.ANY_READ),
+    Option("startingOffsets", read_text, faces=UseCase.ANY_READ),
+    Option("startingOffsetsByTimestamp", read_text, faces=UseCase.ANY_READ),
+    Option("startingTimestamp", read_int, faces=UseCase.ANY_READ, least=0),
+    Option(
+        "startingOffsetsByTimestampStrategy", read_text, "error", faces=UseCase.ANY_READ, choices=("error", "latest")
+    ),
+    Option("endingOffsets", read_text, faces=UseCase.READ, refused=UseCase.READ_STREAM),
+    Option("endingOffsetsByTimestamp", read_text, faces=UseCase.READ, refused=UseCase.READ_STREAM),
+    Option("endingTimestamp", read_int, faces=UseCase.READ, refused=UseCase.READ_STREAM, least=0),
+    Option("failOnDataLoss", read_bool, True, faces=UseCase.ANY_READ),
+    Option("minPartitions", read_int, faces=UseCase.ANY_READ, least=1),
+    Option("maxRecordsPerPartition", read_int, faces=UseCase.ANY_READ, least=1),
+    Option("maxOffsetsPerTrigger", read_int, faces=UseCase.READ_STREAM, least=1),
+    Option("minOffsetsPerTrigger", read_int, faces=UseCase.READ_STREAM, least=1),
+    Option("maxTriggerDelay", read_duration_ms, 900_000.0, faces=UseCase.READ_STREAM),
+    Option("groupIdPrefix", read_text, "spark-kafka-source", faces=UseCase.ANY_READ),
+    Option("kafkaConsumer.pollTimeoutMs", read_int, 120_000, faces=UseCase.ANY_READ, least=1),
+    Option("fetchOffset.numRetries", read_int, 3, faces=UseCase.ANY_READ, least=0),
+    Option("fetchOffset.retryIntervalMs", read_int, 1_000, faces=UseCase.ANY_READ, least=0),
     Option("includeHeaders", read_bool, False),
-    Option("groupId", read_text, faces=Face.ANY_READ),
-    Option("isolationLevel", read_text, faces=Face.ANY_READ, choices=("read_uncommitted", "read_committed")),
+    Option("groupId", read_text, faces=UseCase.ANY_READ),
+    Option("isolationLevel", read_text, faces=UseCase.ANY_READ, choices=("read_uncommitted", "read_committed")),
 )
 """Those of reads: what Spark's connector knows, and below `includeHeaders` what it lacks."""
 
 SINK: tuple[Option, ...] = (
-    Option("topic", read_text, faces=Face.ANY_WRITE),
+    Option("topic", read_text, faces=UseCase.ANY_WRITE),
     Option("checkpointLocation", read_text),
     Option("path", read_text),
 )
@@ -123,9 +125,9 @@ VALUES: tuple[Option, ...] = (
     Option("keySubject", read_text),
     Option("valueSubject", read_text),
     Option("subjectStrategy", read_text, "topicnamestrategy", choices=SUBJECT_STRATEGIES),
-    Option("registerSchemas", read_bool, False, faces=Face.ANY_WRITE),
-    Option("errorColumn", read_text, faces=Face.ANY_READ),
-    Option("errorTopic", read_text, faces=Face.ANY_READ),
+    Option("registerSchemas", read_bool, False, faces=UseCase.ANY_WRITE),
+    Option("errorColumn", read_text, faces=UseCase.ANY_READ),
+    Option("errorTopic", read_text, faces=UseCase.ANY_READ),
 )
 """Those of formats, for reads and writes."""
 
@@ -156,7 +158,7 @@ class Options(Mapping[str, Any]):
         return name in self._given
 
 
-def parse_options(given: Mapping[str, str], face: Face) -> Options:
+def parse_options(given: Mapping[str, str], face: UseCase) -> Options:
     """The options of a query that uses this face; OptionError names what is wrong."""
     known = {option.name.lower(): option for option in OPTIONS}
     values = {option.name: option.default for option in OPTIONS}
@@ -210,11 +212,11 @@ def _unknown(raw: str) -> str:
     return f"The data source ottla has no option {raw!r}.{hint} Configs of the client begin with 'kafka.'."
 
 
-def _face_name(face: Face) -> str:
+def _face_name(face: UseCase) -> str:
     names = {
-        Face.READ: "a batch read",
-        Face.READ_STREAM: "a streaming read",
-        Face.WRITE: "a batch write",
-        Face.WRITE_STREAM: "a streaming write",
+        UseCase.READ: "a batch read",
+        UseCase.READ_STREAM: "a streaming read",
+        UseCase.WRITE: "a batch write",
+        UseCase.WRITE_STREAM: "a streaming write",
     }
     return names.get(face, "this query")

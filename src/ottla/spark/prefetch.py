@@ -13,7 +13,7 @@ class _Failed:
         self.error = error
 
 
-class Ahead(Generic[T]):
+class Prefetcher(Generic[T]):
     """A context that is iterated over once. At its end `interrupt` is called, to wake the thread from what it may wait for."""
 
     def __init__(self, items: Iterator[T], interrupt: Callable[[], None]) -> None:

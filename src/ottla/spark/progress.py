@@ -15,8 +15,8 @@ from pyspark.sql.streaming.listener import StreamingQueryListener
 from ottla.client.errors import ClientError
 from ottla.spark.client_settings import group_of
 from ottla.spark.offset_options import offsets_from_json, topics_of
-from ottla.spark.offset_reader import Lookup
-from ottla.spark.options import Face, OptionError, parse_options
+from ottla.spark.offset_reader import OffsetReader
+from ottla.spark.options import OptionError, UseCase, parse_options
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -127,7 +127,7 @@ class GroupCommits:
     def __init__(self, query: Any) -> None:
         self._query = query
         self._lock = threading.Lock()
-        self._sources: dict[str, tuple[str, Lookup] | None] | None = None
+        self._sources: dict[str, tuple[str, OffsetReader] | None] | None = None
         """By description: the group of a source and a connection; None where the source has no group, or is not ours."""
         self._batch = -1
         self._committed: dict[str, str] = {}
@@ -144,9 +144,9 @@ class GroupCommits:
                 if source is not None and end and end != self._committed.get(description):
                     self._commit(*source, description, end)
 
-    def _commit(self, group: str, lookup: Lookup, description: str, end: str) -> None:
+    def _commit(self, group: str, offset_reader: OffsetReader, description: str, end: str) -> None:
         try:
-            lookup.commit(group, offsets_from_json(json.loads(end)))
+            offset_reader.commit(group, offsets_from_json(json.loads(end)))
             self._committed[description] = end
         except ClientError as error:
             warnings.warn(f"The progress of the query was not committed to group {group!r}: {error}", stacklevel=1)
@@ -174,11 +174,11 @@ def source_options(query: Any) -> dict[str, dict[str, str]]:
     return found
 
 
-def _group(given: Mapping[str, str]) -> "tuple[str, Lookup] | None":
+def _group(given: Mapping[str, str]) -> "tuple[str, OffsetReader] | None":
     """The group that the options of a source name, and a connection to commit with."""
     try:
-        options = parse_options({TIMEOUT: str(COMMIT_MS_MAX), **given}, Face.READ_STREAM)
+        options = parse_options({TIMEOUT: str(COMMIT_MS_MAX), **given}, UseCase.READ_STREAM)
         group = group_of(options)
-        return None if group is None else (group, Lookup(options, topics_of(options)))
+        return None if group is None else (group, OffsetReader(options, topics_of(options)))
     except OptionError:
         return None  # the options of another Python source

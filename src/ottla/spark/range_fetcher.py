@@ -29,7 +29,7 @@ RECORD_BYTES = 4096
 SMALL_BYTES = 64 << 10
 
 
-class OffsetsGone(Exception):
+class OffsetsOutOfRange(Exception):
     """The partition begins later than what was asked for: `beginning` is its first offset now, or None: the offset lies behind its end."""
 
     def __init__(self, offset: int, beginning: int | None) -> None:
@@ -38,12 +38,12 @@ class OffsetsGone(Exception):
         self.beginning = beginning
 
 
-class TopicGone(Exception):
+class TopicDeleted(Exception):
     """The topic was deleted, or deleted and made again, since the read was planned."""
 
 
-class RangeFetch:
-    """`answers()` yields what was fetched until the range is read; `seek` goes on elsewhere after OffsetsGone.
+class RangeFetcher:
+    """`answers()` yields what was fetched until the range is read; `seek` goes on elsewhere after OffsetsOutOfRange.
 
     One answer is always handed over ahead, so that the thread that decodes never waits for one that has arrived: to wake another thread and
     to be woken by it takes longer than to decode a hundred records.
@@ -137,7 +137,7 @@ class RangeFetch:
             self._has_ended = True
             self._core.loop.create_task(self._describe_gap()).add_done_callback(self._on_gap)
         elif self._is_topic_gone:
-            self._end(TopicGone())
+            self._end(TopicDeleted())
         else:
             fetcher.fetch()
 
@@ -145,24 +145,24 @@ class RangeFetch:
         self._has_ended = True
         self._ready.put(why)
 
-    def _on_gap(self, task: "asyncio.Task[OffsetsGone]") -> None:
+    def _on_gap(self, task: "asyncio.Task[OffsetsOutOfRange]") -> None:
         if not task.cancelled():
             failure = task.exception()
             self._ready.put(failure if isinstance(failure, Exception) else task.result())
 
-    async def _describe_gap(self) -> OffsetsGone:
+    async def _describe_gap(self) -> OffsetsOutOfRange:
         """Where the partition begins now, to tell what was lost."""
-        lookup = OffsetLookup(self._core, read_committed=False)
+        offset_reader = OffsetLookup(self._core, read_committed=False)
 
         async def attempt() -> int:
-            found = (await lookup.by_timestamp({self._partition: EARLIEST})).all_or_raise()
+            found = (await offset_reader.by_timestamp({self._partition: EARLIEST})).all_or_raise()
             return found[self._partition].offset
 
         beginning = await self._core.retrying(
-            attempt, timeout_ms=self._wait_seconds_max * 1000, what="The lookup of offsets"
+            attempt, timeout_ms=self._wait_seconds_max * 1000, what="The offset_reader of offsets"
         )
         offset = self._state.fetch_offset
-        return OffsetsGone(offset, beginning if beginning > offset else None)
+        return OffsetsOutOfRange(offset, beginning if beginning > offset else None)
 
     def seek(self, offset: int) -> None:
         """Go on there: offsets before it are gone."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
-from ottla.spark.options import Face, OptionError
+from ottla.spark.options import OptionError, UseCase
 from ottla.spark.sink_plan import SinkPlan, plan_sink
 
 if TYPE_CHECKING:
@@ -30,13 +30,13 @@ def batch_writer(schema: "StructType", options: Mapping[str, str], overwrite: bo
         raise OptionError(
             "A topic cannot be overwritten: use mode 'append', or delete the topic and create it again first."
         )
-    return BatchWriter(plan_sink(schema, options, Face.WRITE))
+    return BatchWriter(plan_sink(schema, options, UseCase.WRITE))
 
 
 def stream_writer(schema: "StructType", options: Mapping[str, str], overwrite: bool) -> "StreamWriter":
     """The writer of `df.writeStream.format("ottla").start()`. In output mode complete each micro-batch appends all rows of the result, as
     with Spark's connector; mode update is refused by Spark for every sink in Python: `foreachBatch` with a batch write does the same."""
-    return StreamWriter(plan_sink(schema, options, Face.WRITE_STREAM))
+    return StreamWriter(plan_sink(schema, options, UseCase.WRITE_STREAM))
 
 
 class BatchWriter(DataSourceArrowWriter):

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ottla.spark.options import Face, OptionError, Options, parse_options
+from ottla.spark.options import OptionError, Options, UseCase, parse_options
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -33,7 +33,7 @@ class SinkPlan:
     """How columns become bytes, where they are none."""
 
 
-def plan_sink(schema: "StructType", given: Mapping[str, str], face: Face) -> SinkPlan:
+def plan_sink(schema: "StructType", given: Mapping[str, str], face: UseCase) -> SinkPlan:
     """OptionError says what is wrong with the options or with the columns."""
     options = parse_options(given, face)
     columns = _by_name(schema)

@@ -54,7 +54,7 @@ def producer_pool() -> ProducerPool:
 def write_task(plan: "SinkPlan", batches: Iterator[Any]) -> dict[tuple[str, int], int]:
     """Write all rows and wait until they are acknowledged; how many went where. A producer that failed is not used again."""
     producer = producer_pool().take(plan.kafka)
-    sending = Sending(plan, producer)
+    sending = TaskWriter(plan, producer)
     try:
         for batch in batches:
             sending.add(batch)
@@ -68,7 +68,7 @@ def write_task(plan: "SinkPlan", batches: Iterator[Any]) -> dict[tuple[str, int]
     return counts
 
 
-class Sending:
+class TaskWriter:
     """Rows on their way from one task."""
 
     def __init__(self, plan: "SinkPlan", producer: "Producer") -> None:

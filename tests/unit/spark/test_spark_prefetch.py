@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from ottla.spark.prefetch import Ahead
+from ottla.spark.prefetch import Prefetcher
 
 
 def nothing() -> None:
@@ -20,7 +20,7 @@ def test_items_come_in_order_from_another_thread() -> None:
             makers.add(threading.get_ident())
             yield number
 
-    with Ahead(items(), nothing) as ahead:
+    with Prefetcher(items(), nothing) as ahead:
         assert list(ahead) == list(range(100))
     assert len(makers) == 1
     assert threading.get_ident() not in makers
@@ -36,7 +36,7 @@ def test_one_is_made_ahead_and_no_more() -> None:
             is_made.release()
             yield number
 
-    with Ahead(items(), nothing) as ahead:
+    with Prefetcher(items(), nothing) as ahead:
         for number in ahead:
             assert is_made.acquire(timeout=10)
             assert len(made) <= number + 2
@@ -47,7 +47,7 @@ def test_what_fails_there_fails_here_after_what_was_made() -> None:
         yield 1
         raise ValueError("spoilt")
 
-    with Ahead(items(), nothing) as ahead:
+    with Prefetcher(items(), nothing) as ahead:
         taken = iter(ahead)
         assert next(taken) == 1
         with pytest.raises(ValueError, match="spoilt"):
@@ -63,7 +63,7 @@ def test_who_wants_no_more_does_not_wait_for_what_never_comes() -> None:
         waiting.set()
         assert interrupted.wait(60)
 
-    with Ahead(items(), interrupted.set) as ahead:
+    with Prefetcher(items(), interrupted.set) as ahead:
         assert next(iter(ahead)) == 1
         assert waiting.wait(10)
     assert not any(thread.name == "ottla-decode" for thread in threading.enumerate())
