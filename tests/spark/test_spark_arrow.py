@@ -1,4 +1,4 @@
-"""Fetch answers as Arrow batches: the schema to the letter, sizes that are bounded, damage that is told."""
+"""Fetch responses as Arrow batches: the schema to the letter, sizes that are bounded, damage that is told."""
 
 import pickle
 

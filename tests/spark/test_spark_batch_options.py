@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from ottla.spark.errors import DataLoss, SourceError
+from ottla.spark.errors import DataLossError, SourceError
 from ottla.spark.options import OptionError
 from tests.spark.readers import batch_reader, ranges_of, read, values
 
@@ -221,7 +221,7 @@ def test_a_time_that_no_record_has_is_an_error_by_default(numbered, read_options
         ("startingTimestamp", "now", "startingTimestamp must be a whole number"),
         ("startingOffsetsByTimestampStrategy", "nearest", "must be one of error, latest"),
         ("failOnDataLoss", "maybe", "failOnDataLoss must be true or false"),
-        ("minPartitions", "0", "minPartitions must be at least 1"),
+        ("minPartitions", "0", "minPartitions must be at minimum 1"),
         ("maxRecordsPerPartition", "many", "maxRecordsPerPartition must be a whole number"),
         ("startingOffset", "earliest", "no option 'startingoffset'. Did you mean startingOffsets"),
         ("isolationLevel", "dirty", "isolationLevel must be one of read_uncommitted, read_committed"),
@@ -260,7 +260,7 @@ def test_vanished_offsets_are_data_loss_unless_told_otherwise(numbered, admin, r
     admin.delete_records({(numbered, 0): 6})
     start = json.dumps({numbered: {"0": 2, "1": 8}})
     with pytest.raises(
-        DataLoss,
+        DataLossError,
         match=f"startingOffsets names offset 2 of {numbered}-0, but its offsets are from 6 to 10.*failOnDataLoss",
     ):
         read(read_options(numbered, startingOffsets=start))
@@ -279,14 +279,14 @@ def test_offsets_that_vanish_between_planning_and_reading(numbered, admin, read_
     )
     planned = careful.partitions()
     admin.delete_records({(numbered, 0): 4, (numbered, 1): 10})
-    with pytest.raises(DataLoss, match=f"Offsets 0 to 3 of {numbered}-0 are gone"):
+    with pytest.raises(DataLossError, match=f"Offsets 0 to 3 of {numbered}-0 are gone"):
         rows_of(careful, planned)
     assert values(rows_of(careless, planned)) == between((4, 10), (0, 0))
 
 
 def test_an_end_beyond_the_last_record(numbered, read_options):
     end = json.dumps({numbered: {"0": 50, "1": 2}})
-    with pytest.raises(DataLoss, match="endingOffsets names offset 50"):
+    with pytest.raises(DataLossError, match="endingOffsets names offset 50"):
         read(read_options(numbered, endingOffsets=end))
     assert values(read(read_options(numbered, endingOffsets=end, failOnDataLoss="false"))) == between((0, 10), (0, 2))
 

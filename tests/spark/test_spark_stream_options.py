@@ -6,7 +6,7 @@ import pickle
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows, ReadMinRows
 
-from ottla.spark.errors import DataLoss, SourceError
+from ottla.spark.errors import DataLossError, SourceError
 from ottla.spark.options import OptionError
 from tests.spark.readers import marked, micro_batch, ranges_of, rows_of, stream_reader, values
 
@@ -97,7 +97,7 @@ def test_where_a_stream_begins(make_topic, produce, reader_of, given, start):
         ({"endingOffsets": "latest"}, "Option endingOffsets has no meaning in a streaming read"),
         ({"endingTimestamp": "1"}, "Option endingTimestamp has no meaning in a streaming read"),
         ({"endingOffsetsByTimestamp": "{}"}, "Option endingOffsetsByTimestamp has no meaning in a streaming read"),
-        ({"maxOffsetsPerTrigger": "0"}, "maxOffsetsPerTrigger must be at least 1"),
+        ({"maxOffsetsPerTrigger": "0"}, "maxOffsetsPerTrigger must be at minimum 1"),
         (
             {"minOffsetsPerTrigger": "9", "maxOffsetsPerTrigger": "8"},
             "minOffsetsPerTrigger [(]9[)] is more than maxOffsetsPerTrigger [(]8[)]",
@@ -192,7 +192,7 @@ def test_a_deleted_topic_is_told(make_topic, produce, admin, reader_of):
     assert careless.initialOffset() == start
     admin.delete_topics([topic])
     produce(other, [b"b"])
-    with pytest.raises(DataLoss, match=f"{topic}-0 is gone: the topic was deleted.*failOnDataLoss"):
+    with pytest.raises(DataLossError, match=f"{topic}-0 is gone: the topic was deleted.*failOnDataLoss"):
         careful.latestOffset(start, ReadAllAvailable())
     assert micro_batch(careless, start) == (marked({other: {"0": 1}}), [b"b"])
     with pytest.raises(SourceError, match=f"There is no topic '{topic}'"):
@@ -207,11 +207,12 @@ def test_a_topic_that_was_made_again_is_told(make_topic, produce, admin, reader_
     admin.delete_topics([topic])
     make_topic(name=topic)
     produce(topic, [b"d"])
-    with pytest.raises(DataLoss, match=f"Topic '{topic}' was deleted and made again while the query ran"):
+    with pytest.raises(DataLossError, match=f"Topic '{topic}' was deleted and made again while the query ran"):
         running.latestOffset(end, ReadAllAvailable())
     restarted = reader_of(topic)
     with pytest.raises(
-        DataLoss, match=f"{topic}-0 was read up to offset 3 and now ends with 1: the topic was deleted and made again"
+        DataLossError,
+        match=f"{topic}-0 was read up to offset 3 and now ends with 1: the topic was deleted and made again",
     ):
         restarted.partitions(end, restarted.latestOffset(end, ReadAllAvailable()))
     careless = reader_of(topic, failOnDataLoss="false")
@@ -226,7 +227,7 @@ def test_offsets_that_vanished_are_told_by_the_task(make_topic, produce, admin, 
     end = reader.latestOffset(start, ReadAllAvailable())
     planned = reader.partitions(start, end)
     admin.delete_records({(topic, 0): 2})
-    with pytest.raises(DataLoss, match=f"Offsets 0 to 1 of {topic}-0 are gone"):
+    with pytest.raises(DataLossError, match=f"Offsets 0 to 1 of {topic}-0 are gone"):
         rows_of(reader, planned)
     careless = reader_of(topic, failOnDataLoss="false")
     assert values(rows_of(careless, planned)) == [b"c"]

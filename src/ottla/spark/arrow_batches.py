@@ -1,4 +1,4 @@
-"""Fetch answers as Arrow record batches with Spark's columns, built from whole arrays: no work in Python for each record."""
+"""Fetch responses as Arrow record batches with Spark's columns, built from whole arrays: no work in Python for each record."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from ottla.wire.columns import RecordColumns
 
 DECODED_BYTES_MAX = 16 << 20
-"""So many bytes of records are decoded together. Compressed answers may be far more: they are decoded in pieces."""
-GROWTH_AT_FIRST = 64.0
+"""So many bytes of records are decoded together. Compressed responses may be far more: they are decoded in pieces."""
+INITIAL_GROWTH = 64.0
 """What is assumed of compressed batches before the first was seen."""
 ROWS_MAX = 65_536
 BATCH_BYTES_MAX = 2 << 20
@@ -31,7 +31,7 @@ class ArrowDecoder:
         self._read_committed = read_committed
         self._check_crcs = check_crcs
         self._repeated: dict[str, Any] = {}
-        self._growth = GROWTH_AT_FIRST
+        self._growth = INITIAL_GROWTH
         """How much larger compressed records become, as of the last pieces."""
 
     def columns_of(self, fetched: CompletedFetch) -> "Iterator[RecordColumns]":

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
-from ottla.spark.client_settings import consumer_settings, group_of
-from ottla.spark.errors import DataLoss
+from ottla.spark.client_settings import consumer_settings, progress_group
+from ottla.spark.errors import DataLossError
 from ottla.spark.offset_options import ending_offsets, starting_offsets, topics_of
 from ottla.spark.offset_reader import OffsetReader
 from ottla.spark.options import UseCase, parse_options
@@ -28,7 +28,7 @@ class BatchReader(DataSourceReader):
         self._start = starting_offsets(self._options, is_stream=False)
         self._end = ending_offsets(self._options)
         consumer_settings(self._options)
-        group_of(self._options)
+        progress_group(self._options)
 
     def partitions(self) -> list[InputPartition]:
         options = self._options
@@ -37,7 +37,7 @@ class BatchReader(DataSourceReader):
             start, end = offset_reader.resolve(self._start, partitions), offset_reader.resolve(self._end, partitions)
         for partition in partitions:
             if start[partition] > end[partition] and options["failOnDataLoss"] and self._start.times is None:
-                raise DataLoss(
+                raise DataLossError(
                     f"{partition} would be read from offset {start[partition]} ({self._start.option}) to {end[partition]} "
                     f"({self._end.option}), which is before it."
                 )

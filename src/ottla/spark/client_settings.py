@@ -7,7 +7,7 @@ from ottla.client.consumer_config import consumer_config
 from ottla.client.errors import ConfigError
 from ottla.spark.options import KAFKA_PREFIX, OptionError, Options
 
-REFUSED = {
+REJECTED = {
     "auto.offset.reset": "where to begin is said by startingOffsets",
     "enable.auto.commit": "Spark keeps its own offsets; groupId tells a group of them",
     "interceptor.classes": "records reach Spark as columns",
@@ -21,13 +21,13 @@ DEFAULTS = {
     "max.partition.fetch.bytes": str(8 << 20),
     "allow.auto.create.topics": "false",
 }
-"""A task reads one partition: answers of some megabytes are decoded at the best rate, and a few of them fit into any executor."""
+"""A task reads one partition: responses of some megabytes are decoded at the best rate, and a few of them fit into any executor."""
 
 
 def consumer_settings(options: Options) -> dict[str, Any]:
     """The `kafka.` options as configs of a consumer, checked; OptionError names the one that is wrong."""
     given: dict[str, Any] = dict(options.kafka)
-    for name, instead in REFUSED.items():
+    for name, instead in REJECTED.items():
         if name in given:
             raise OptionError(f"Option {KAFKA_PREFIX}{name} cannot be set: {instead}.")
     level = options["isolationLevel"]
@@ -54,7 +54,7 @@ def admin_settings(settings: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in settings.items() if name in known}
 
 
-def group_of(options: Options) -> str | None:
+def progress_group(options: Options) -> str | None:
     """The group that hears of the progress: `groupId`, or the name that Spark's connector has for it."""
     ours, theirs = options["groupId"], options.kafka.get("group.id")
     if ours and theirs and ours != theirs:

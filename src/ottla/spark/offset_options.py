@@ -45,7 +45,7 @@ class OffsetSpec(NamedTuple):
     """Where no record is that young: its end. Otherwise that is an error."""
 
     @property
-    def is_of_now(self) -> bool:
+    def is_time_dependent(self) -> bool:
         """Whether another place is found when it is asked for later."""
         in_offsets = self.offsets is not None and LATEST in self.offsets.values()
         return self.end == LATEST or in_offsets or (self.times is not None and self.latest_if_none)
@@ -85,12 +85,12 @@ def topics_of(options: Options) -> Topics:
 def starting_offsets(options: Options, *, is_stream: bool) -> OffsetSpec:
     """`startingTimestamp` before `startingOffsetsByTimestamp` before `startingOffsets`, as in Spark's connector."""
     latest_if_none = options["startingOffsetsByTimestampStrategy"] == "latest"
-    by_time = _by_time(options, "startingTimestamp", "startingOffsetsByTimestamp", latest_if_none=latest_if_none)
+    by_time = _timestamp_spec(options, "startingTimestamp", "startingOffsetsByTimestamp", latest_if_none=latest_if_none)
     if by_time is not None:
         return by_time
     name = "startingOffsets"
-    place = _by_offset(name, options[name], default=LATEST if is_stream else EARLIEST)
-    if not is_stream and place.is_of_now:
+    place = _offset_spec(name, options[name], default=LATEST if is_stream else EARLIEST)
+    if not is_stream and place.is_time_dependent:
         raise OptionError(
             f"Option {name} of a batch read cannot be latest (-1): it would read nothing. Give earliest or offsets."
         )
@@ -99,17 +99,17 @@ def starting_offsets(options: Options, *, is_stream: bool) -> OffsetSpec:
 
 def ending_offsets(options: Options) -> OffsetSpec:
     """Of a batch read; by default everything that is there when it is planned."""
-    by_time = _by_time(options, "endingTimestamp", "endingOffsetsByTimestamp", latest_if_none=True)
+    by_time = _timestamp_spec(options, "endingTimestamp", "endingOffsetsByTimestamp", latest_if_none=True)
     if by_time is not None:
         return by_time
     name = "endingOffsets"
-    place = _by_offset(name, options[name], default=LATEST)
+    place = _offset_spec(name, options[name], default=LATEST)
     if place.end == EARLIEST or EARLIEST in (place.offsets or {}).values():
         raise OptionError(f"Option {name} cannot be earliest (-2): it would read nothing. Give latest or offsets.")
     return place
 
 
-def _by_time(options: Options, of_all: str, of_each: str, *, latest_if_none: bool) -> OffsetSpec | None:
+def _timestamp_spec(options: Options, of_all: str, of_each: str, *, latest_if_none: bool) -> OffsetSpec | None:
     if options.is_given(of_all):
         return OffsetSpec(of_all, times=options[of_all], latest_if_none=latest_if_none)
     if options.is_given(of_each):
@@ -123,7 +123,7 @@ def _by_time(options: Options, of_all: str, of_each: str, *, latest_if_none: boo
     return None
 
 
-def _by_offset(name: str, text: str | None, *, default: int) -> OffsetSpec:
+def _offset_spec(name: str, text: str | None, *, default: int) -> OffsetSpec:
     word = "" if text is None else text.strip()
     match word.lower():
         case "":

@@ -15,7 +15,7 @@ from ottla.client import (
     UnknownTopicOrPartitionError,
 )
 from ottla.spark.client_settings import admin_settings, consumer_settings
-from ottla.spark.errors import DataLoss, SourceError, wrap_client_error
+from ottla.spark.errors import DataLossError, SourceError, wrap_client_error
 from ottla.spark.offset_options import EARLIEST, LATEST, Offsets, OffsetSpec, Topics
 from ottla.spark.options import OptionError, Options
 
@@ -56,11 +56,11 @@ class OffsetReader:
             try:
                 return question()
             except ClientError as error:
-                is_hopeless = (
+                is_fatal = (
                     isinstance(error, BrokerUnreachableError | ClientTimeoutError | UnknownTopicOrPartitionError)
                     or not error.is_retriable
                 )
-                if is_hopeless or retries_left <= 0:
+                if is_fatal or retries_left <= 0:
                     raise wrap_client_error(error, self._bootstrap, doing) from error
                 retries_left -= 1
                 time.sleep(self._options["fetchOffset.retryIntervalMs"] / 1000)
@@ -69,7 +69,7 @@ class OffsetReader:
 
     def partitions(self) -> list[TopicPartition]:
         """All that are to be read, in order; SourceError names a topic or a partition that is not there."""
-        found = self.partitions_that_exist()
+        found = self.existing_partitions()
         missing = [name for name in self._wanted_names() if name not in self.topic_ids]
         if missing:
             option = "assign" if self._topics.partitions else "subscribe"
@@ -85,7 +85,7 @@ class OffsetReader:
                 )
         return found
 
-    def partitions_that_exist(self) -> list[TopicPartition]:
+    def existing_partitions(self) -> list[TopicPartition]:
         """Those of what is to be read that are there, in order."""
         names = self._wanted_names()
         if self._topics.pattern:
@@ -140,9 +140,9 @@ class OffsetReader:
         if place.end is not None:
             return self._at(dict.fromkeys(partitions, place.end))
         if place.times is not None:
-            return self._at_times(place, partitions)
+            return self._resolve_timestamps(place, partitions)
         assert place.offsets is not None
-        self._check_all_named(place.option, place.offsets, partitions)
+        self._check_partitions(place.option, place.offsets, partitions)
         ends = {partition: offset for partition, offset in place.offsets.items() if offset < 0}
         found = self._at(ends)
         exact = {partition: offset for partition, offset in place.offsets.items() if offset >= 0}
@@ -150,18 +150,18 @@ class OffsetReader:
         for partition, offset in exact.items():
             found[partition] = min(max(offset, earliest[partition]), latest[partition])
             if found[partition] != offset and self._options["failOnDataLoss"]:
-                raise DataLoss(
+                raise DataLossError(
                     f"Option {place.option} names offset {offset} of {partition}, but its offsets are from "
                     f"{earliest[partition]} to {latest[partition]}."
                 )
         return found
 
-    def _at_times(self, place: OffsetSpec, partitions: list[TopicPartition]) -> Offsets:
+    def _resolve_timestamps(self, place: OffsetSpec, partitions: list[TopicPartition]) -> Offsets:
         if isinstance(place.times, int):
             times = dict.fromkeys(partitions, place.times)
         else:
             assert place.times is not None
-            self._check_all_named(place.option, place.times, partitions)
+            self._check_partitions(place.option, place.times, partitions)
             times = {partition: place.times[partition] for partition in partitions}
         found = self._at(times)
         without = [partition for partition, offset in found.items() if offset == NONE]
@@ -172,7 +172,7 @@ class OffsetReader:
             )
         return found | self.latest(without)
 
-    def _check_all_named(
+    def _check_partitions(
         self, option: str, given: Mapping[TopicPartition, int], partitions: list[TopicPartition]
     ) -> None:
         named, there = dict.fromkeys(given), dict.fromkeys(partitions)

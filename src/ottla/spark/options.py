@@ -1,7 +1,7 @@
 """The options of the data source in one table, by the names and with the defaults of Spark's Kafka connector.
 
 Spark hands over text, and names in any case. A name that nobody knows is refused with the nearest one that exists; an option that belongs
-to another face (a limit of streams in a batch read) does nothing there, as in Spark's connector, or is refused where that connector
+to another use_case (a limit of streams in a batch read) does nothing there, as in Spark's connector, or is refused where that connector
 refuses it. What begins with `kafka.` goes to `ottla.client` as it is.
 """
 
@@ -37,10 +37,10 @@ class Option(NamedTuple):
     name: str
     read: Callable[[str, str], Any]
     default: Any = None
-    faces: UseCase = UseCase.ANY
+    use_cases: UseCase = UseCase.ANY
     refused: UseCase = UseCase(0)
-    least: float = -LONG_MAX
-    most: float = LONG_MAX
+    minimum: float = -LONG_MAX
+    maximum: float = LONG_MAX
     choices: tuple[str, ...] = ()
 
 
@@ -76,36 +76,40 @@ def read_duration_ms(name: str, text: str) -> float:
 
 
 SOURCE: tuple[Option, ...] = (
-    Option("assign", read_text, faces=UseCase.ANY_READ),
-    Option("subscribe", read_text, faces=UseCase.ANY_READ),
-    Option("subscribePattern", read_text, faces=UseCase.ANY_READ),
-    Option("startingOffsets", read_text, faces=UseCase.ANY_READ),
-    Option("startingOffsetsByTimestamp", read_text, faces=UseCase.ANY_READ),
-    Option("startingTimestamp", read_int, faces=UseCase.ANY_READ, least=0),
+    Option("assign", read_text, use_cases=UseCase.ANY_READ),
+    Option("subscribe", read_text, use_cases=UseCase.ANY_READ),
+    Option("subscribePattern", read_text, use_cases=UseCase.ANY_READ),
+    Option("startingOffsets", read_text, use_cases=UseCase.ANY_READ),
+    Option("startingOffsetsByTimestamp", read_text, use_cases=UseCase.ANY_READ),
+    Option("startingTimestamp", read_int, use_cases=UseCase.ANY_READ, minimum=0),
     Option(
-        "startingOffsetsByTimestampStrategy", read_text, "error", faces=UseCase.ANY_READ, choices=("error", "latest")
+        "startingOffsetsByTimestampStrategy",
+        read_text,
+        "error",
+        use_cases=UseCase.ANY_READ,
+        choices=("error", "latest"),
     ),
-    Option("endingOffsets", read_text, faces=UseCase.READ, refused=UseCase.READ_STREAM),
-    Option("endingOffsetsByTimestamp", read_text, faces=UseCase.READ, refused=UseCase.READ_STREAM),
-    Option("endingTimestamp", read_int, faces=UseCase.READ, refused=UseCase.READ_STREAM, least=0),
-    Option("failOnDataLoss", read_bool, True, faces=UseCase.ANY_READ),
-    Option("minPartitions", read_int, faces=UseCase.ANY_READ, least=1),
-    Option("maxRecordsPerPartition", read_int, faces=UseCase.ANY_READ, least=1),
-    Option("maxOffsetsPerTrigger", read_int, faces=UseCase.READ_STREAM, least=1),
-    Option("minOffsetsPerTrigger", read_int, faces=UseCase.READ_STREAM, least=1),
-    Option("maxTriggerDelay", read_duration_ms, 900_000.0, faces=UseCase.READ_STREAM),
-    Option("groupIdPrefix", read_text, "spark-kafka-source", faces=UseCase.ANY_READ),
-    Option("kafkaConsumer.pollTimeoutMs", read_int, 120_000, faces=UseCase.ANY_READ, least=1),
-    Option("fetchOffset.numRetries", read_int, 3, faces=UseCase.ANY_READ, least=0),
-    Option("fetchOffset.retryIntervalMs", read_int, 1_000, faces=UseCase.ANY_READ, least=0),
+    Option("endingOffsets", read_text, use_cases=UseCase.READ, refused=UseCase.READ_STREAM),
+    Option("endingOffsetsByTimestamp", read_text, use_cases=UseCase.READ, refused=UseCase.READ_STREAM),
+    Option("endingTimestamp", read_int, use_cases=UseCase.READ, refused=UseCase.READ_STREAM, minimum=0),
+    Option("failOnDataLoss", read_bool, True, use_cases=UseCase.ANY_READ),
+    Option("minPartitions", read_int, use_cases=UseCase.ANY_READ, minimum=1),
+    Option("maxRecordsPerPartition", read_int, use_cases=UseCase.ANY_READ, minimum=1),
+    Option("maxOffsetsPerTrigger", read_int, use_cases=UseCase.READ_STREAM, minimum=1),
+    Option("minOffsetsPerTrigger", read_int, use_cases=UseCase.READ_STREAM, minimum=1),
+    Option("maxTriggerDelay", read_duration_ms, 900_000.0, use_cases=UseCase.READ_STREAM),
+    Option("groupIdPrefix", read_text, "spark-kafka-source", use_cases=UseCase.ANY_READ),
+    Option("kafkaConsumer.pollTimeoutMs", read_int, 120_000, use_cases=UseCase.ANY_READ, minimum=1),
+    Option("fetchOffset.numRetries", read_int, 3, use_cases=UseCase.ANY_READ, minimum=0),
+    Option("fetchOffset.retryIntervalMs", read_int, 1_000, use_cases=UseCase.ANY_READ, minimum=0),
     Option("includeHeaders", read_bool, False),
-    Option("groupId", read_text, faces=UseCase.ANY_READ),
-    Option("isolationLevel", read_text, faces=UseCase.ANY_READ, choices=("read_uncommitted", "read_committed")),
+    Option("groupId", read_text, use_cases=UseCase.ANY_READ),
+    Option("isolationLevel", read_text, use_cases=UseCase.ANY_READ, choices=("read_uncommitted", "read_committed")),
 )
 """Those of reads: what Spark's connector knows, and below `includeHeaders` what it lacks."""
 
 SINK: tuple[Option, ...] = (
-    Option("topic", read_text, faces=UseCase.ANY_WRITE),
+    Option("topic", read_text, use_cases=UseCase.ANY_WRITE),
     Option("checkpointLocation", read_text),
     Option("path", read_text),
 )
@@ -125,9 +129,9 @@ VALUES: tuple[Option, ...] = (
     Option("keySubject", read_text),
     Option("valueSubject", read_text),
     Option("subjectStrategy", read_text, "topicnamestrategy", choices=SUBJECT_STRATEGIES),
-    Option("registerSchemas", read_bool, False, faces=UseCase.ANY_WRITE),
-    Option("errorColumn", read_text, faces=UseCase.ANY_READ),
-    Option("errorTopic", read_text, faces=UseCase.ANY_READ),
+    Option("registerSchemas", read_bool, False, use_cases=UseCase.ANY_WRITE),
+    Option("errorColumn", read_text, use_cases=UseCase.ANY_READ),
+    Option("errorTopic", read_text, use_cases=UseCase.ANY_READ),
 )
 """Those of formats, for reads and writes."""
 
@@ -158,8 +162,8 @@ class Options(Mapping[str, Any]):
         return name in self._given
 
 
-def parse_options(given: Mapping[str, str], face: UseCase) -> Options:
-    """The options of a query that uses this face; OptionError names what is wrong."""
+def parse_options(given: Mapping[str, str], use_case: UseCase) -> Options:
+    """The options of a query that uses this use_case; OptionError names what is wrong."""
     known = {option.name.lower(): option for option in OPTIONS}
     values = {option.name: option.default for option in OPTIONS}
     kafka: dict[str, str] = {}
@@ -172,9 +176,9 @@ def parse_options(given: Mapping[str, str], face: UseCase) -> Options:
         option = known.get(name)
         if option is None:
             raise OptionError(_unknown(raw))
-        if face in option.refused:
-            raise OptionError(f"Option {option.name} has no meaning in {_face_name(face)}: leave it out.")
-        if option.faces & face:
+        if use_case in option.refused:
+            raise OptionError(f"Option {option.name} has no meaning in {_describe_use_case(use_case)}: leave it out.")
+        if option.use_cases & use_case:
             values[option.name] = _read(option, text)
             names[option.name] = None
     if not kafka.get("bootstrap.servers", "").strip():
@@ -191,9 +195,11 @@ def is_given(options: Mapping[str, str], name: str) -> bool:
 
 def _read(option: Option, text: str) -> Any:
     value = option.read(option.name, text)
-    if isinstance(value, int | float) and not isinstance(value, bool) and not option.least <= value <= option.most:
+    if isinstance(value, int | float) and not isinstance(value, bool) and not option.minimum <= value <= option.maximum:
         bounds = (
-            f"at least {option.least:g}" if option.most == LONG_MAX else f"from {option.least:g} to {option.most:g}"
+            f"at minimum {option.minimum:g}"
+            if option.maximum == LONG_MAX
+            else f"from {option.minimum:g} to {option.maximum:g}"
         )
         raise OptionError(f"Option {option.name} must be {bounds}, not {text!r}.")
     if option.choices:
@@ -212,11 +218,11 @@ def _unknown(raw: str) -> str:
     return f"The data source ottla has no option {raw!r}.{hint} Configs of the client begin with 'kafka.'."
 
 
-def _face_name(face: UseCase) -> str:
+def _describe_use_case(use_case: UseCase) -> str:
     names = {
         UseCase.READ: "a batch read",
         UseCase.READ_STREAM: "a streaming read",
         UseCase.WRITE: "a batch write",
         UseCase.WRITE_STREAM: "a streaming write",
     }
-    return names.get(face, "this query")
+    return names.get(use_case, "this query")

@@ -22,13 +22,13 @@ class Prefetcher(Generic[T]):
         self._made: SimpleQueue[T | _Failed | None] = SimpleQueue()
         """The last one is None, or what went wrong."""
         self._wanted = threading.Semaphore(1)
-        self._is_over = False
+        self._is_closed = False
         self._thread = threading.Thread(target=self._run, name="ottla-decode", daemon=True)
 
     def _run(self) -> None:
         while True:
             self._wanted.acquire()
-            if self._is_over:
+            if self._is_closed:
                 return
             try:
                 item = next(self._items, None)
@@ -51,7 +51,7 @@ class Prefetcher(Generic[T]):
         return self
 
     def __exit__(self, *ended: object) -> None:
-        self._is_over = True
+        self._is_closed = True
         self._wanted.release()
         self._interrupt()
         self._thread.join()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
 from ottla.client.errors import ClientError
-from ottla.spark.client_settings import group_of
+from ottla.spark.client_settings import progress_group
 from ottla.spark.offset_options import offsets_from_json, topics_of
 from ottla.spark.offset_reader import OffsetReader
 from ottla.spark.options import OptionError, UseCase, parse_options
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-HEARD = "_ottla_heard"
+LISTENERS_ATTRIBUTE = "_ottla_heard"
 """An attribute of the Spark context: the listeners of its sessions."""
 TIMEOUT, COMMIT_MS_MAX = "kafka.default.api.timeout.ms", 5_000
 """A broker that is away does not hold up what else the listeners of a session have to hear."""
@@ -42,12 +42,12 @@ def track(query: "StreamingQuery") -> "TrackedQuery":
 def listen(spark: "SparkSession") -> "ProgressListener":
     """Have the progress of all queries of a session committed, where their sources have a `groupId`. Twice is as once."""
     context, name = spark.sparkContext, str(spark._jsparkSession.sessionUUID())
-    heard: dict[str, ProgressListener] = getattr(context, HEARD, {})
-    if name not in heard:
-        heard = heard | {name: ProgressListener(spark)}
-        spark.streams.addListener(heard[name])
-        setattr(context, HEARD, heard)
-    return heard[name]
+    listeners: dict[str, ProgressListener] = getattr(context, LISTENERS_ATTRIBUTE, {})
+    if name not in listeners:
+        listeners = listeners | {name: ProgressListener(spark)}
+        spark.streams.addListener(listeners[name])
+        setattr(context, LISTENERS_ATTRIBUTE, listeners)
+    return listeners[name]
 
 
 def query_session(query: "StreamingQuery") -> "SparkSession":
@@ -178,7 +178,7 @@ def _group(given: Mapping[str, str]) -> "tuple[str, OffsetReader] | None":
     """The group that the options of a source name, and a connection to commit with."""
     try:
         options = parse_options({TIMEOUT: str(COMMIT_MS_MAX), **given}, UseCase.READ_STREAM)
-        group = group_of(options)
+        group = progress_group(options)
         return None if group is None else (group, OffsetReader(options, topics_of(options)))
     except OptionError:
         return None  # the options of another Python source

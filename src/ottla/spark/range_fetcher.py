@@ -43,7 +43,7 @@ class TopicDeleted(Exception):
 
 
 class RangeFetcher:
-    """`answers()` yields what was fetched until the range is read; `seek` goes on elsewhere after OffsetsOutOfRange.
+    """`responses()` yields what was fetched until the range is read; `seek` goes on elsewhere after OffsetsOutOfRange.
 
     One answer is always handed over ahead, so that the thread that decodes never waits for one that has arrived: to wake another thread and
     to be woken by it takes longer than to decode a hundred records.
@@ -82,28 +82,28 @@ class RangeFetcher:
     def _on_update(self) -> None:
         if self._state.fetch_offset >= self._range.end:
             self._state.is_paused = True  # what lies behind the range is another task's
-        self._hand_over()
+        self._deliver_next()
 
     def _on_metadata(self, cluster: ClusterMetadata) -> None:
         if cluster.errors.get(self._range.topic) != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             self._missing_since_ms = None
         elif self._missing_since_ms is None:
             self._missing_since_ms = self._core.now_ms()
-        self._hand_over()
+        self._deliver_next()
 
     @property
-    def _is_topic_gone(self) -> bool:
+    def _is_topic_deleted(self) -> bool:
         since_ms = self._missing_since_ms
         return since_ms is not None and self._core.now_ms() - since_ms > MISSING_SECONDS_MAX * 1000
 
     def _on_out_of_range(self, partition: TopicPartition) -> None:
         self._is_out_of_range = True
         self._state.is_paused = True
-        self._hand_over()
+        self._deliver_next()
 
-    def answers(self) -> Iterator[CompletedFetch]:
+    def responses(self) -> Iterator[CompletedFetch]:
         """Answers in order; the last may reach beyond the range. ClientTimeoutError where no record comes for too long."""
-        self._loop_thread.call_soon(self._hand_over)
+        self._loop_thread.call_soon(self._deliver_next)
         while True:
             try:
                 found = self._ready.get(timeout=self._wait_seconds_max)
@@ -116,10 +116,10 @@ class RangeFetcher:
                 return
             if isinstance(found, Exception):
                 raise found
-            self._loop_thread.call_soon(self._hand_over)
+            self._loop_thread.call_soon(self._deliver_next)
             yield found
 
-    def _hand_over(self) -> None:
+    def _deliver_next(self) -> None:
         """On the loop: the next answer, where none waits; or what is the matter, when there are none left."""
         if self._has_ended or not self._ready.empty():
             return
@@ -135,8 +135,8 @@ class RangeFetcher:
             self._end(fetcher.failures.popleft())
         elif self._is_out_of_range:
             self._has_ended = True
-            self._core.loop.create_task(self._describe_gap()).add_done_callback(self._on_gap)
-        elif self._is_topic_gone:
+            self._core.loop.create_task(self._find_log_start()).add_done_callback(self._on_log_start)
+        elif self._is_topic_deleted:
             self._end(TopicDeleted())
         else:
             fetcher.fetch()
@@ -145,21 +145,21 @@ class RangeFetcher:
         self._has_ended = True
         self._ready.put(why)
 
-    def _on_gap(self, task: "asyncio.Task[OffsetsOutOfRange]") -> None:
+    def _on_log_start(self, task: "asyncio.Task[OffsetsOutOfRange]") -> None:
         if not task.cancelled():
             failure = task.exception()
             self._ready.put(failure if isinstance(failure, Exception) else task.result())
 
-    async def _describe_gap(self) -> OffsetsOutOfRange:
+    async def _find_log_start(self) -> OffsetsOutOfRange:
         """Where the partition begins now, to tell what was lost."""
-        offset_reader = OffsetLookup(self._core, read_committed=False)
+        lookup = OffsetLookup(self._core, read_committed=False)
 
         async def attempt() -> int:
-            found = (await offset_reader.by_timestamp({self._partition: EARLIEST})).all_or_raise()
+            found = (await lookup.by_timestamp({self._partition: EARLIEST})).all_or_raise()
             return found[self._partition].offset
 
         beginning = await self._core.retrying(
-            attempt, timeout_ms=self._wait_seconds_max * 1000, what="The offset_reader of offsets"
+            attempt, timeout_ms=self._wait_seconds_max * 1000, what="The lookup of offsets"
         )
         offset = self._state.fetch_offset
         return OffsetsOutOfRange(offset, beginning if beginning > offset else None)
@@ -198,7 +198,7 @@ class RangeFetcher:
 
 
 def _for_range(settings: Mapping[str, Any], wanted: OffsetRange) -> dict[str, Any]:
-    """A few records do not need megabytes: what lies behind them would be sent and thrown away. Large records come in more answers."""
+    """A few records do not need megabytes: what lies behind them would be sent and thrown away. Large records come in more responses."""
     enough = max(wanted.size * RECORD_BYTES, SMALL_BYTES)
     names = ("fetch.max.bytes", "max.partition.fetch.bytes")
     return {**settings, **{name: min(int(settings[name]), enough) for name in names if name in settings}}

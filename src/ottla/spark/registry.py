@@ -18,7 +18,7 @@ FRAME = Struct(">bI")
 FRAME_BYTES = FRAME.size
 SECONDS_MAX = 30.0
 TRIES_MAX = 3
-ANSWER_BYTES_MAX = 32 << 20
+RESPONSE_BYTES_MAX = 32 << 20
 CONTENT_TYPE = "application/vnd.schemaregistry.v1+json"
 
 
@@ -27,7 +27,7 @@ class RegistryError(Exception):
 
 
 class UnknownSchema(RegistryError):
-    """The registry answers, and does not have it."""
+    """The registry responses, and does not have it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class RegisteredSchema:
     """A schema as the registry has it. Protobuf's `text` is a FileDescriptorProto in base64."""
 
     id: int
-    kind: str
+    schema_type: str
     """AVRO, JSON or PROTOBUF."""
     text: str
 
@@ -63,22 +63,22 @@ class Registry:
         self._by_id[found.id] = found
         return found
 
-    def register(self, subject: str, kind: str, text: str) -> int:
+    def register(self, subject: str, schema_type: str, text: str) -> int:
         """The id of a schema under a subject; it is added there if it is not there yet."""
-        body = {"schema": text} if kind == "AVRO" else {"schema": text, "schemaType": kind}
+        body = {"schema": text} if schema_type == "AVRO" else {"schema": text, "schemaType": schema_type}
         path = f"/subjects/{urllib.parse.quote(subject, safe='')}/versions"
         return int(self._ask(path, body, what=f"a new version of subject {subject!r}")["id"])
 
     def _made(self, schema_id: int, told: dict[str, Any]) -> RegisteredSchema:
-        kind = told.get("schemaType") or "AVRO"
+        schema_type = told.get("schemaType") or "AVRO"
         text = told["schema"]
         if told.get("references"):
             raise RegistryError(
                 f"Schema {schema_id} refers to others, which is not supported: register it with all it needs inside."
             )
-        if kind == "PROTOBUF":
+        if schema_type == "PROTOBUF":
             text = self._ask(f"/schemas/ids/{schema_id}?format=serialized", what=f"schema {schema_id}")["schema"]
-        return RegisteredSchema(schema_id, kind, text)
+        return RegisteredSchema(schema_id, schema_type, text)
 
     def _ask(self, path: str, body: dict[str, Any] | None = None, *, what: str) -> dict[str, Any]:
         problem = "there is no address"
@@ -87,13 +87,15 @@ class Registry:
                 try:
                     return self._ask_one(url, path, body)
                 except urllib.error.HTTPError as error:
-                    problem = f"it answers {error.code}, {_message(error)}"
+                    problem = f"it responses {error.code}, {_message(error)}"
                     if error.code < 500:
-                        kind = UnknownSchema if error.code == 404 else RegistryError
-                        raise kind(f"The schema registry at {_shown(url)} was asked for {what}: {problem}.") from None
+                        schema_type = UnknownSchema if error.code == 404 else RegistryError
+                        raise schema_type(
+                            f"The schema registry at {_without_password(url)} was asked for {what}: {problem}."
+                        ) from None
                 except (OSError, ValueError) as error:
                     problem = str(error)
-        shown = ", ".join(_shown(url) for url in self._urls)
+        shown = ", ".join(_without_password(url) for url in self._urls)
         raise RegistryError(
             f"The schema registry at {shown} was asked for {what}: {problem}. Look at option schemaRegistryUrl."
         )
@@ -101,7 +103,9 @@ class Registry:
     def _ask_one(self, url: str, path: str, body: dict[str, Any] | None) -> dict[str, Any]:
         parts = urllib.parse.urlsplit(url)
         if parts.scheme not in ("http", "https"):
-            raise RegistryError(f"Option schemaRegistryUrl must begin with http:// or https://, not {_shown(url)!r}.")
+            raise RegistryError(
+                f"Option schemaRegistryUrl must begin with http:// or https://, not {_without_password(url)!r}."
+            )
         address = urllib.parse.urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2])) + path
         request = urllib.request.Request(address, data=None if body is None else json.dumps(body).encode())
         request.add_header("Accept", CONTENT_TYPE)
@@ -111,18 +115,18 @@ class Registry:
             plain = f"{urllib.parse.unquote(parts.username)}:{urllib.parse.unquote(parts.password or '')}"
             request.add_header("Authorization", "Basic " + base64.b64encode(plain.encode()).decode())
         with urllib.request.urlopen(request, timeout=SECONDS_MAX) as answer:
-            told: dict[str, Any] = json.loads(answer.read(ANSWER_BYTES_MAX))
+            told: dict[str, Any] = json.loads(answer.read(RESPONSE_BYTES_MAX))
         return told
 
 
 def _message(error: urllib.error.HTTPError) -> str:
     try:
-        return str(json.loads(error.read(ANSWER_BYTES_MAX)).get("message", error.reason))
+        return str(json.loads(error.read(RESPONSE_BYTES_MAX)).get("message", error.reason))
     except (ValueError, AttributeError, OSError):
         return str(error.reason)
 
 
-def _shown(url: str) -> str:
+def _without_password(url: str) -> str:
     """Without the password."""
     parts = urllib.parse.urlsplit(url)
     return urllib.parse.urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 CHECKPOINTS = "spark.sql.streaming.checkpointFileManagerClass"
 CHECKPOINTS_LOCAL = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 """It renames files without a process for each of them: on a local file system a micro-batch of one row takes half the time."""
-EVERYWHERE = {
+COMMON_DEFAULTS = {
     # Rows with nested columns (headers) reach the sink in batches by their number, not in pieces of a few kilobytes.
     "spark.sql.execution.arrow.maxBytesPerBatch": "2147483647",
 }
@@ -42,10 +42,10 @@ def session(
 def defaults(master: str) -> dict[str, str]:
     """What a session has unless told otherwise."""
     if not master.startswith("local"):
-        return dict(EVERYWHERE)
+        return dict(COMMON_DEFAULTS)
     cores = os.cpu_count() or 1
     return (
-        EVERYWHERE
+        COMMON_DEFAULTS
         | {
             CHECKPOINTS: CHECKPOINTS_LOCAL,
             "spark.python.unix.domain.socket.enabled": "true",  # between Spark and its Python workers: a tenth faster than TCP

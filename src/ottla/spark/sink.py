@@ -1,6 +1,6 @@
 """The sink `ottla`, for batches and for streams: Arrow batches become record batches, and a task ends when all of them are acknowledged.
 
-It writes at least once. Each producer is idempotent, so that a request which is repeated adds nothing; but a task that fails is run again
+It writes at minimum once. Each producer is idempotent, so that a request which is repeated adds nothing; but a task that fails is run again
 by Spark, and so is a micro-batch after a restart, and what they had written by then is written twice.
 """
 
@@ -62,7 +62,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         """All tasks have ended, so all records are acknowledged: there is nothing left to do."""
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        """What was written stays: at least once."""
+        """What was written stays: at minimum once."""
 
 
 def _write(plan: SinkPlan, batches: "Iterator[Any]") -> Written:

@@ -33,9 +33,9 @@ class SinkPlan:
     """How columns become bytes, where they are none."""
 
 
-def plan_sink(schema: "StructType", given: Mapping[str, str], face: UseCase) -> SinkPlan:
+def plan_sink(schema: "StructType", given: Mapping[str, str], use_case: UseCase) -> SinkPlan:
     """OptionError says what is wrong with the options or with the columns."""
-    options = parse_options(given, face)
+    options = parse_options(given, use_case)
     columns = _by_name(schema)
     topic = options["topic"]
     if topic is not None and not topic.strip():

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 ROWS_MAX = 1 << 16
 BYTES_MAX = 4 << 20
 """So much is collected before it is sent: with many partitions a batch of Spark's is small for each."""
-UNDER_WAY_MAX = 64
+IN_FLIGHT_MAX = 64
 """Of sends whose outcome nobody has looked at."""
 
 
@@ -38,7 +38,7 @@ class ProducerPool:
 
         return Producer(dict(configs))
 
-    def give_back(self, configs: tuple[tuple[str, str], ...], producer: "Producer") -> None:
+    def release(self, configs: tuple[tuple[str, str], ...], producer: "Producer") -> None:
         if configs in self._idle or len(self._idle) >= self._producers_max:
             producer.close()
         else:
@@ -64,7 +64,7 @@ def write_task(plan: "SinkPlan", batches: Iterator[Any]) -> dict[tuple[str, int]
         if isinstance(error, ClientError):
             raise SinkError(f"Writing to Kafka failed: {error}") from error
         raise
-    producer_pool().give_back(plan.kafka, producer)
+    producer_pool().release(plan.kafka, producer)
     return counts
 
 
@@ -75,34 +75,34 @@ class TaskWriter:
         self._plan = plan
         self._producer = producer
         self._waiting: list[Any] = []
-        self._waiting_rows = 0
-        self._waiting_bytes = 0
-        self._under_way: list[BlockingColumnSendFuture] = []
+        self._buffered_rows = 0
+        self._buffered_bytes = 0
+        self._in_flight: list[BlockingColumnSendFuture] = []
         self._counts: dict[tuple[str, int], int] = {}
 
     def add(self, batch: Any) -> None:
         """Take a `pyarrow.RecordBatch`; send when enough came together."""
         self._waiting.append(batch)
-        self._waiting_rows += batch.num_rows
-        self._waiting_bytes += batch.nbytes
-        if self._waiting_rows >= ROWS_MAX or self._waiting_bytes >= BYTES_MAX:
-            self._send_waiting()
+        self._buffered_rows += batch.num_rows
+        self._buffered_bytes += batch.nbytes
+        if self._buffered_rows >= ROWS_MAX or self._buffered_bytes >= BYTES_MAX:
+            self._send_buffered()
 
     def finish(self) -> dict[tuple[str, int], int]:
         """Send the rest and wait for everything."""
-        self._send_waiting()
+        self._send_buffered()
         self._producer.flush()
-        for sent in self._under_way:
+        for sent in self._in_flight:
             self._count(sent)
         return dict(sorted(self._counts.items()))
 
-    def _send_waiting(self) -> None:
-        if not self._waiting_rows:
+    def _send_buffered(self) -> None:
+        if not self._buffered_rows:
             return
         import pyarrow as pa
 
         table = pa.Table.from_batches(self._waiting)
-        self._waiting, self._waiting_rows, self._waiting_bytes = [], 0, 0
+        self._waiting, self._buffered_rows, self._buffered_bytes = [], 0, 0
         table = table.rename_columns(
             [name.lower() if name.lower() in self._plan.columns else name for name in table.column_names]
         )
@@ -111,7 +111,7 @@ class TaskWriter:
         else:
             for topic, rows in _by_topic(table):
                 self._send(topic, rows)
-        self._look()
+        self._check_in_flight()
 
     def _send(self, topic: str, table: Any) -> None:
         plan = self._plan
@@ -129,19 +129,19 @@ class TaskWriter:
             partitions=column("partition"),
             headers=column("headers"),
         )
-        self._under_way.append(sent)
+        self._in_flight.append(sent)
 
-    def _look(self) -> None:
+    def _check_in_flight(self) -> None:
         """Fail as soon as something has; let go of what is acknowledged."""
         left = []
-        for sent in self._under_way:
+        for sent in self._in_flight:
             if sent.error() is not None or sent.done():
                 self._count(sent)
             else:
                 left.append(sent)
-        while len(left) > UNDER_WAY_MAX:
+        while len(left) > IN_FLIGHT_MAX:
             self._count(left.pop(0))
-        self._under_way = left
+        self._in_flight = left
 
     def _count(self, sent: "BlockingColumnSendFuture") -> None:
         for partition, count in sent.result().items():

@@ -16,8 +16,8 @@ from pyspark.sql.streaming.datasource import (
 
 from ottla.client.errors import ClientError
 from ottla.client.records import TopicPartition
-from ottla.spark.client_settings import consumer_settings, group_of
-from ottla.spark.errors import DataLoss
+from ottla.spark.client_settings import consumer_settings, progress_group
+from ottla.spark.errors import DataLossError
 from ottla.spark.offset_options import Offsets, offsets_from_json, offsets_to_json, starting_offsets, topics_of
 from ottla.spark.offset_reader import OffsetReader
 from ottla.spark.options import OptionError, UseCase, parse_options
@@ -40,7 +40,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._options = parse_options(options, UseCase.READ_STREAM)
         self._topics = topics_of(self._options)
         self._start = starting_offsets(self._options, is_stream=True)
-        self._group = group_of(self._options)
+        self._group = progress_group(self._options)
         self._offset_reader: OffsetReader | None = None
         self._initial: Offsets | None = None
         """Where this run began, if it asked."""
@@ -50,10 +50,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._last_trigger_s = float("-inf")
         self._known_ids: dict[str, Any] = {}
         consumer_settings(self._options)
-        least, most = self._options["minOffsetsPerTrigger"], self._options["maxOffsetsPerTrigger"]
-        if least is not None and most is not None and least > most:
+        minimum, maximum = self._options["minOffsetsPerTrigger"], self._options["maxOffsetsPerTrigger"]
+        if minimum is not None and maximum is not None and minimum > maximum:
             raise OptionError(
-                f"Option minOffsetsPerTrigger ({least}) is more than maxOffsetsPerTrigger ({most}): change one of them."
+                f"Option minOffsetsPerTrigger ({minimum}) is more than maxOffsetsPerTrigger ({maximum}): change one of them."
             )
 
     def __getstate__(self) -> dict[str, Any]:
@@ -79,18 +79,18 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(self, start: OffsetJson, limit: ReadLimit) -> OffsetJson:
         """Where the next micro-batch ends: within the limits of the options, unless Spark asks for all there is."""
         begun = offsets_from_json(start)
-        if self._is_first and self._start.is_of_now:
+        if self._is_first and self._start.is_time_dependent:
             # A place that is of now is another after a restart. As the first micro-batch is empty nothing lies between the two.
             self._is_first = False
             return start
         latest = self._latest(begun)
         fresh = [partition for partition in latest if partition not in begun]
-        base = begun | self._beginnings(fresh)
+        base = begun | self._earliest_of_new(fresh)
         ends = {
             partition: end if partition in begun else max(end, base[partition]) for partition, end in latest.items()
         }
         if not isinstance(limit, ReadAllAvailable):
-            if self._target is None and self._has_too_little(base, ends):
+            if self._target is None and self._is_below_minimum(base, ends):
                 return start
             if self._options["maxOffsetsPerTrigger"] is not None:
                 ends = limit_offsets(base, ends, self._options["maxOffsetsPerTrigger"])
@@ -99,14 +99,14 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _latest(self, begun: Offsets) -> Offsets:
         """The ends of all partitions; those of a topic that is gone are left out, where that is no failure."""
         if self._target is None:
-            partitions = self._ask.partitions_that_exist()
+            partitions = self._ask.existing_partitions()
             self._check_ids()
             latest = self._ask.latest(partitions)
         else:
             latest = {partition: max(end, begun.get(partition, end)) for partition, end in self._target.items()}
         gone = [partition for partition in begun if partition not in latest]
         if gone and self._options["failOnDataLoss"]:
-            raise DataLoss(f"{', '.join(map(str, gone))} is gone: the topic was deleted.")
+            raise DataLossError(f"{', '.join(map(str, gone))} is gone: the topic was deleted.")
         return latest
 
     def _check_ids(self) -> None:
@@ -114,25 +114,27 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         ids = self._ask.topic_ids
         for name, known in self._known_ids.items():
             if name in ids and ids[name] != known and self._options["failOnDataLoss"]:
-                raise DataLoss(f"Topic {name!r} was deleted and made again while the query ran.")
+                raise DataLossError(f"Topic {name!r} was deleted and made again while the query ran.")
         self._known_ids |= ids
 
-    def _beginnings(self, partitions: list[TopicPartition]) -> Offsets:
+    def _earliest_of_new(self, partitions: list[TopicPartition]) -> Offsets:
         """Partitions that are new are read from their beginning, which is 0 unless records were deleted meanwhile."""
         found = self._ask.earliest(partitions)
         for partition, offset in found.items():
             if offset and self._options["failOnDataLoss"]:
-                raise DataLoss(f"{partition} is new, but begins with offset {offset}: records of it are gone already.")
+                raise DataLossError(
+                    f"{partition} is new, but begins with offset {offset}: records of it are gone already."
+                )
         return found
 
-    def _has_too_little(self, base: Offsets, ends: Offsets) -> bool:
+    def _is_below_minimum(self, base: Offsets, ends: Offsets) -> bool:
         """Whether `minOffsetsPerTrigger` are not there yet, and `maxTriggerDelay` has not passed."""
-        least = self._options["minOffsetsPerTrigger"]
-        if least is None:
+        minimum = self._options["minOffsetsPerTrigger"]
+        if minimum is None:
             return False
         now_s = time.monotonic()
         fresh = sum(max(end - base[partition], 0) for partition, end in ends.items())
-        if fresh < least and now_s - self._last_trigger_s < self._options["maxTriggerDelay"] / 1000:
+        if fresh < minimum and now_s - self._last_trigger_s < self._options["maxTriggerDelay"] / 1000:
             return True
         self._last_trigger_s = now_s
         return False
@@ -148,7 +150,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """For the progress of the query: how far it could read."""
         if self._offset_reader is None:
             return None
-        return offsets_to_json(self._ask.latest(self._ask.partitions_that_exist()))
+        return offsets_to_json(self._ask.latest(self._ask.existing_partitions()))
 
     def prepareForTriggerAvailableNow(self) -> None:
         self._target = self._ask.latest(self._ask.partitions())
@@ -158,12 +160,12 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def partitions(self, start: OffsetJson, end: OffsetJson) -> list[InputPartition]:
         begun, ends = offsets_from_json(start), offsets_from_json(end)
-        fresh = self._beginnings([partition for partition in ends if partition not in begun])
+        fresh = self._earliest_of_new([partition for partition in ends if partition not in begun])
         ranges = []
         for partition in sorted(ends):
             first = begun.get(partition, fresh.get(partition, 0))
             if first > ends[partition]:
-                first = self._first_of_shrunk(partition, first, ends[partition], is_initial=begun == self._initial)
+                first = self._start_of_truncated(partition, first, ends[partition], is_initial=begun == self._initial)
             ranges.append(OffsetRange(*partition, first, ends[partition]))
         return [
             RangePartition(each)
@@ -172,12 +174,12 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             )
         ]
 
-    def _first_of_shrunk(self, partition: TopicPartition, first: int, end: int, *, is_initial: bool) -> int:
+    def _start_of_truncated(self, partition: TopicPartition, first: int, end: int, *, is_initial: bool) -> int:
         """The end lies before the beginning."""
         if is_initial:
             return end  # a first micro-batch that is run again: it was empty, and the next begins where it ended
         if self._options["failOnDataLoss"]:
-            raise DataLoss(
+            raise DataLossError(
                 f"{partition} was read up to offset {first} and now ends with {end}: the topic was deleted and made again."
             )
         return self._ask.earliest([partition])[partition]

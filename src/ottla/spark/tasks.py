@@ -7,7 +7,7 @@ from pyspark.sql.datasource import InputPartition
 
 from ottla.client.errors import ClientError
 from ottla.spark.client_settings import consumer_settings
-from ottla.spark.errors import DataLoss, SourceError, wrap_client_error
+from ottla.spark.errors import DataLossError, SourceError, wrap_client_error
 from ottla.spark.options import Options
 from ottla.spark.ranges import OffsetRange
 
@@ -38,7 +38,7 @@ def read_range(wanted: OffsetRange, schema: "StructType", options: Options, raw:
 
     settings = consumer_settings(options)
     record = record_schema(include_headers=options["includeHeaders"])
-    convert = _converter(schema, record, options, raw)
+    convert = _value_decoder(schema, record, options, raw)
     decoder = ArrowDecoder(
         to_arrow_schema(record, timezone="UTC"),
         wanted,
@@ -47,8 +47,8 @@ def read_range(wanted: OffsetRange, schema: "StructType", options: Options, raw:
     )
     try:
         with RangeFetcher(settings, wanted, wait_seconds_max=options["kafkaConsumer.pollTimeoutMs"] / 1000) as fetch:
-            answers = _without_gaps(fetch, wanted, options["failOnDataLoss"])
-            decoded = (columns for fetched in answers for columns in decoder.columns_of(fetched))
+            responses = _responses(fetch, wanted, options["failOnDataLoss"])
+            decoded = (columns for fetched in responses for columns in decoder.columns_of(fetched))
             with Prefetcher(decoded, fetch.interrupt) as ahead:
                 for columns in ahead:
                     for batch in decoder.batches_of(columns):
@@ -64,28 +64,28 @@ def read_range(wanted: OffsetRange, schema: "StructType", options: Options, raw:
         ) from error
 
 
-def _without_gaps(fetch: Any, wanted: OffsetRange, fails: bool) -> Iterator[Any]:
+def _responses(fetch: Any, wanted: OffsetRange, fails: bool) -> Iterator[Any]:
     from ottla.spark.range_fetcher import OffsetsOutOfRange, TopicDeleted
 
     name = f"{wanted.topic}-{wanted.partition}"
     while True:
         try:
-            yield from fetch.answers()
+            yield from fetch.responses()
             return
         except TopicDeleted:
             if fails:
-                raise DataLoss(f"Topic {wanted.topic!r} is gone: it was deleted while it was read.") from None
+                raise DataLossError(f"Topic {wanted.topic!r} is gone: it was deleted while it was read.") from None
             return
         except OffsetsOutOfRange as gone:
             if gone.beginning is None:
                 if fails:
-                    raise DataLoss(
+                    raise DataLossError(
                         f"Offset {gone.offset} of {name} lies behind its end: the topic was deleted and made again, or its log "
                         "was cut off."
                     ) from None
                 return
             if fails:
-                raise DataLoss(
+                raise DataLossError(
                     f"Offsets {gone.offset} to {min(gone.beginning, wanted.end) - 1} of {name} are gone: its retention was "
                     "shorter than the time until they were read."
                 ) from None
@@ -94,7 +94,7 @@ def _without_gaps(fetch: Any, wanted: OffsetRange, fails: bool) -> Iterator[Any]
             fetch.seek(gone.beginning)
 
 
-def _converter(schema: "StructType", record: "StructType", options: Options, raw: dict[str, str]) -> Any:
+def _value_decoder(schema: "StructType", record: "StructType", options: Options, raw: dict[str, str]) -> Any:
     """What makes columns of keys and values, where a format is given; None where bytes stay bytes."""
     if not options.is_given("keyFormat") and not options.is_given("valueFormat"):
         if schema != record:

@@ -38,10 +38,10 @@ def decode_each(column: Any, kind: Any, read: Callable[[bytes], Any]) -> Decoded
     try:
         return Decoded(pa.array(found, kind), errors)
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
-        return _one_by_one(found, kind, errors)
+        return _find_mismatches(found, kind, errors)
 
 
-def _one_by_one(found: list[Any], kind: Any, errors: dict[int, str]) -> Decoded:
+def _find_mismatches(found: list[Any], kind: Any, errors: dict[int, str]) -> Decoded:
     """Find the rows that are not of the type."""
     import pyarrow as pa
 

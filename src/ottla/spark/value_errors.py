@@ -6,7 +6,7 @@ from ottla.spark.errors import SourceError
 from ottla.spark.options import Options
 from ottla.spark.registry import FRAME, FRAME_BYTES, MAGIC, UnknownSchema, registry_at
 from ottla.spark.value_columns import Decoded
-from ottla.spark.values import KINDS, FieldFormat, codec_for
+from ottla.spark.values import REGISTRY_TYPES, FieldFormat, codec_for
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -57,12 +57,12 @@ class BatchDecoder:
                 arrays.append(decoded.get(field.name) if field.name in decoded else batch.column(field.name))
         made = pa.RecordBatch.from_arrays(arrays, schema=self._schema)
         if errors and self._options["errorTopic"] is not None:
-            self._send_away(batch, errors)
+            self._send_to_error_topic(batch, errors)
             kept = [row not in errors for row in range(batch.num_rows)]
             made = made.filter(pa.array(kept))
         return made
 
-    def _send_away(self, batch: Any, errors: dict[int, tuple[str, str]]) -> None:
+    def _send_to_error_topic(self, batch: Any, errors: dict[int, tuple[str, str]]) -> None:
         """Write the bad records to the topic for them, and wait: their rows are left out only when they are safe."""
         import pyarrow as pa
 
@@ -96,7 +96,7 @@ class BatchDecoder:
         except BaseException:
             producer.close(0)
             raise
-        producer_pool().give_back(configs, producer)
+        producer_pool().release(configs, producer)
 
 
 def _place(batch: Any, row: int) -> str:
@@ -130,7 +130,7 @@ def _decode_framed(given: FieldFormat, column: Any, kind: Any) -> Decoded:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    heads = _cut(column, 0, FRAME_BYTES + (1 if given.format == "protobuf" else 0)).dictionary_encode()
+    heads = _slice_values(column, 0, FRAME_BYTES + (1 if given.format == "protobuf" else 0)).dictionary_encode()
     names = heads.dictionary.to_pylist()
     if len(names) == 1 and not column.null_count:
         return _decode_body(given, names[0], column, kind)
@@ -150,8 +150,8 @@ def _decode_framed(given: FieldFormat, column: Any, kind: Any) -> Decoded:
     return Decoded(together.take(order), dict(sorted(errors.items())))
 
 
-def _cut(column: Any, first: int, size: int | None) -> Any:
-    """The bytes of each value from `first` on, at most so many."""
+def _slice_values(column: Any, first: int, size: int | None) -> Any:
+    """The bytes of each value from `first` on, at maximum so many."""
     import numpy as np
 
     from ottla.wire.column_fields import gather
@@ -179,14 +179,14 @@ def _decode_body(given: FieldFormat, head: bytes, column: Any, kind: Any) -> Dec
         found = registry_at(given.registry).by_id(schema_id)
     except UnknownSchema as error:
         return all_wrong(str(error))
-    if found.kind != KINDS[given.format]:
-        return all_wrong(f"its schema {schema_id} is {found.kind}")
+    if found.schema_type != REGISTRY_TYPES[given.format]:
+        return all_wrong(f"its schema {schema_id} is {found.schema_type}")
     skipped = FRAME_BYTES
     if given.format == "protobuf":
         if head[FRAME_BYTES:] != b"\0":
             return all_wrong("it is not the first message of its schema")
         skipped += 1
-    body = _cut(column, skipped, None)
+    body = _slice_values(column, skipped, None)
     if given.format == "avro" and given.schema is not None:
         from ottla.spark.values_avro import AvroCodec
 

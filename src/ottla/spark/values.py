@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructType
 
 FIELDS = ("key", "value")
-KINDS = {"avro": "AVRO", "json": "JSON", "protobuf": "PROTOBUF"}
+REGISTRY_TYPES = {"avro": "AVRO", "json": "JSON", "protobuf": "PROTOBUF"}
 """The formats that a registry knows, by its names for them."""
 
 
@@ -40,7 +40,7 @@ class FieldFormat:
 
     @property
     def is_framed(self) -> bool:
-        return self.registry is not None and self.format in KINDS
+        return self.registry is not None and self.format in REGISTRY_TYPES
 
 
 def formats_of(options: Options) -> dict[str, FieldFormat]:
@@ -104,9 +104,9 @@ def _latest(given: FieldFormat, topics: str | None) -> RegisteredSchema:
             )
         subject = subject_of(given.strategy, topic, None, is_key=given.field == "key")
     found = registry_at(given.registry).latest(subject)
-    if found.kind != KINDS[given.format]:
+    if found.schema_type != REGISTRY_TYPES[given.format]:
         raise OptionError(
-            f"Option {given.field}Format is {given.format}, and the schema of subject {subject!r} is {found.kind}."
+            f"Option {given.field}Format is {given.format}, and the schema of subject {subject!r} is {found.schema_type}."
         )
     return found
 
@@ -151,11 +151,11 @@ def _struct(text: str, option: str) -> "StructType":
 
 
 def type_of_registered(given: FieldFormat, found: RegisteredSchema) -> "DataType":
-    if found.kind == "AVRO":
+    if found.schema_type == "AVRO":
         from ottla.spark.values_avro import spark_type as avro_type
 
         return avro_type(found.text, given.option)
-    if found.kind == "JSON":
+    if found.schema_type == "JSON":
         from ottla.spark.json_schema import spark_type as json_type
 
         return json_type(found.text, given.option)
@@ -255,12 +255,12 @@ def registered_schema(given: FieldFormat, schema: str | None, topic: str) -> tup
     if given.registers:
         assert schema is not None
         subject = given.subject or subject_of(given.strategy, topic, _record_name(given, schema), is_key=is_key)
-        return registry.register(subject, KINDS[given.format], schema), schema
+        return registry.register(subject, REGISTRY_TYPES[given.format], schema), schema
     name = None if schema is None else _record_name(given, schema)
     found = registry.latest(given.subject or subject_of(given.strategy, topic, name, is_key=is_key))
-    if found.kind != KINDS[given.format]:
+    if found.schema_type != REGISTRY_TYPES[given.format]:
         raise OptionError(
-            f"Option {given.field}Format is {given.format}, and the schema of topic {topic!r} is {found.kind}."
+            f"Option {given.field}Format is {given.format}, and the schema of topic {topic!r} is {found.schema_type}."
         )
     return found.id, found.text
 

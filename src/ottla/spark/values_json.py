@@ -1,7 +1,7 @@
 """JSON documents as columns and back: by Arrow's parser and by joins of whole columns, and document by document where those do not reach.
 
 Arrow's parser reads one document a line and says how many it found, not where. So each document is put on a line of its own, and only
-those that begin and end as objects do go there: each of them makes at least one row, so that as many rows as lines are one for each.
+those that begin and end as objects do go there: each of them makes at minimum one row, so that as many rows as lines are one for each.
 """
 
 import json

@@ -41,7 +41,7 @@ def test_java_home_comes_before_the_path_and_old_ones_are_passed_over(tmp_path):
 
 def test_the_one_that_is_brought_along_is_the_last_resort(tmp_path, monkeypatch):
     brought = make_home(tmp_path / "brought", "25.0.2")
-    monkeypatch.setattr(java, "brought_java", lambda: brought)
+    monkeypatch.setattr(java, "bundled_java", lambda: brought)
     home = java.find_java_home({"PATH": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "cache")})
     assert home == tmp_path / "cache" / "ottla" / "java-25"
     command = [home / "bin" / "java", "-Xmx1g", "--add-modules=jdk.incubator.vector", "a b", ""]
@@ -51,7 +51,7 @@ def test_the_one_that_is_brought_along_is_the_last_resort(tmp_path, monkeypatch)
 
 
 def test_where_there_is_none_it_is_said_what_to_do(tmp_path, monkeypatch):
-    monkeypatch.setattr(java, "brought_java", lambda: None)
+    monkeypatch.setattr(java, "bundled_java", lambda: None)
     old = make_home(tmp_path / "old", "11.0.2")
     with pytest.raises(
         java.JavaNotFoundError,
