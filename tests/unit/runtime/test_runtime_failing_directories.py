@@ -1,4 +1,4 @@
-"""Log directories that fail, on a simulated machine: they take their own partitions with them, and nothing else."""
+"""Failing log directories in simulation: only their own partitions go offline."""
 
 import asyncio
 import errno
@@ -27,12 +27,12 @@ STORAGE_ERROR = ErrorCode.KAFKA_STORAGE_ERROR
 
 @pytest.fixture
 def world() -> Iterator[World]:
-    with World(7) as made:
-        yield made
+    with World(7) as created:
+        yield created
 
 
-class Machine:
-    """A node with two log directories, and a client that knows what it made."""
+class TwoDirectories:
+    """A node with two log directories, and a client."""
 
     def __init__(self, world: World) -> None:
         self.world = world
@@ -60,134 +60,132 @@ class Machine:
 
     async def produce(self, topic: str, index: int = 0) -> tuple[int, int]:
         batch = bytes(build_batch([Record(timestamp=1, value=b"x" * 100)]))
-        answer = await self.client.produce(topic, index, batch, acks=-1)
-        return answer.error_code, answer.base_offset
+        response = await self.client.produce(topic, index, batch, acks=-1)
+        return response.error_code, response.base_offset
 
-    def homes(self) -> dict[str, str]:
-        """Which partition lies in which directory."""
+    def directories(self) -> dict[str, str]:
+        """Return the directory of each partition."""
         return {
             f"{partition.topic}-{partition.index}": directory.path
             for directory in self.node.broker.log_directories
             for partition in directory.partitions
         }
 
-    async def in_bad(self, count: int = 4) -> tuple[str, int]:
-        """Make a topic, fill it, and name a partition of it that lies in the directory that is going to fail."""
+    async def create_in_bad(self, count: int = 4) -> tuple[str, int]:
+        """Create topic t with a record per partition; return a partition in the directory that is going to fail."""
         await self.client.create_topic("t", count)
         for index in range(count):
             assert await self.produce("t", index) == (0, 0)
-        name = next(name for name, home in self.homes().items() if home == BAD)
+        name = next(name for name, directory in self.directories().items() if directory == BAD)
         return "t", int(name.rpartition("-")[2])
 
-    async def in_good(self) -> tuple[str, int]:
-        name = next(name for name, home in self.homes().items() if home == GOOD)
+    async def find_in_good(self) -> tuple[str, int]:
+        name = next(name for name, directory in self.directories().items() if directory == GOOD)
         return "t", int(name.rpartition("-")[2])
 
-    async def described(self) -> dict[str, tuple[int, int]]:
-        """The error of each directory, and how many partitions it shows."""
-        answer = await self.client.call(DescribeLogDirsRequest(topics=None), DescribeLogDirsResponse, 4)
+    async def describe_log_dirs(self) -> dict[str, tuple[int, int]]:
+        """Return the error code and partition count of each directory."""
+        response = await self.client.call(DescribeLogDirsRequest(topics=None), DescribeLogDirsResponse, 4)
         return {
             result.log_dir: (result.error_code, sum(len(topic.partitions) for topic in result.topics))
-            for result in answer.results
+            for result in response.results
         }
 
     async def leaders(self, topic: str) -> dict[int, tuple[int, int, list[int]]]:
-        """Error, leader and offline replicas of each partition."""
-        answer = await self.client.call(
+        """Return error code, leader and offline replicas of each partition."""
+        response = await self.client.call(
             MetadataRequest(topics=[MetadataRequestTopic(name=topic)], allow_auto_topic_creation=False),
             MetadataResponse,
             12,
         )
         return {
             each.partition_index: (each.error_code, each.leader_id, each.offline_replicas)
-            for each in answer.topics[0].partitions
+            for each in response.topics[0].partitions
         }
 
 
-def run(world: World, story: Callable[[Machine], Awaitable[Any]]) -> Any:
-    machine = Machine(world)
+def run(world: World, scenario: Callable[[TwoDirectories], Awaitable[Any]]) -> Any:
+    fixture = TwoDirectories(world)
 
-    async def whole() -> Any:
-        await machine.start()
-        return await story(machine)
+    async def start_and_run() -> Any:
+        await fixture.start()
+        return await scenario(fixture)
 
-    return world.run(whole())
+    return world.run(start_and_run())
 
 
 @pytest.mark.parametrize("number", [errno.EIO, errno.EROFS, errno.ENOENT])
-def test_a_failed_write_takes_its_directory_offline(world: World, number: int) -> None:
-    """Kafka answers the same: KAFKA_STORAGE_ERROR, no leader, and an error for the directory as a whole."""
+def test_failed_write_takes_its_directory_offline(world: World, number: int) -> None:
+    """As in Kafka: KAFKA_STORAGE_ERROR, no leader, and an error for the directory."""
 
-    async def story(machine: Machine) -> None:
-        bad, good = await machine.in_bad(), await machine.in_good()
-        machine.ports.disk.fail_below(BAD, number)
-        assert await machine.produce(*bad) == (STORAGE_ERROR, -1)
-        assert await machine.produce(*bad) == (STORAGE_ERROR, -1)
-        assert await machine.produce(*good) == (0, 1)
-        assert await machine.described() == {GOOD: (0, 2), BAD: (STORAGE_ERROR, 0)}
-        leaders = await machine.leaders("t")
+    async def scenario(fixture: TwoDirectories) -> None:
+        bad, good = await fixture.create_in_bad(), await fixture.find_in_good()
+        fixture.ports.disk.fail_below(BAD, number)
+        assert await fixture.produce(*bad) == (STORAGE_ERROR, -1)
+        assert await fixture.produce(*bad) == (STORAGE_ERROR, -1)
+        assert await fixture.produce(*good) == (0, 1)
+        assert await fixture.describe_log_dirs() == {GOOD: (0, 2), BAD: (STORAGE_ERROR, 0)}
+        leaders = await fixture.leaders("t")
         assert (leaders[bad[1]], leaders[good[1]]) == ((ErrorCode.LEADER_NOT_AVAILABLE, -1, [1]), (0, 1, []))
-        assert (await machine.client.list_offsets(*bad, -1)).error_code == STORAGE_ERROR
-        assert (await machine.client.fetch(*bad, 0)).error_code == STORAGE_ERROR
-        text = Metrics(machine.node._server).text()
+        assert (await fixture.client.list_offsets(*bad, -1)).error_code == STORAGE_ERROR
+        assert (await fixture.client.fetch(*bad, 0)).error_code == STORAGE_ERROR
+        text = Metrics(fixture.node._server).text()
         assert "ottla_offline_log_directory_count 1\n" in text
         assert "ottla_offline_partitions 2\n" in text
-        assert not machine.node.failed.done()
+        assert not fixture.node.failed.done()
 
-    run(world, story)
+    run(world, scenario)
 
 
-def test_new_topics_go_to_what_is_left(world: World) -> None:
-    async def story(machine: Machine) -> dict[str, str]:
-        bad = await machine.in_bad()
-        machine.ports.disk.fail_below(BAD, errno.EIO)
-        await machine.produce(*bad)
-        await machine.client.create_topic("u", 3)
-        assert [await machine.produce("u", index) for index in range(3)] == [(0, 0)] * 3
-        return machine.homes()
+def test_new_topics_are_created_in_online_directories(world: World) -> None:
+    async def scenario(fixture: TwoDirectories) -> dict[str, str]:
+        bad = await fixture.create_in_bad()
+        fixture.ports.disk.fail_below(BAD, errno.EIO)
+        await fixture.produce(*bad)
+        await fixture.client.create_topic("u", 3)
+        assert [await fixture.produce("u", index) for index in range(3)] == [(0, 0)] * 3
+        return fixture.directories()
 
-    homes = run(world, story)
-    assert {name: home for name, home in homes.items() if name.startswith("u-")} == {
+    directories = run(world, scenario)
+    assert {name: directory for name, directory in directories.items() if name.startswith("u-")} == {
         f"u-{index}": GOOD for index in range(3)
     }
 
 
-def test_a_directory_that_fails_while_a_topic_is_made_in_it(world: World) -> None:
-    """The topic is made all the same, in the other one."""
-
-    async def story(machine: Machine) -> tuple[Any, dict[str, str]]:
-        machine.ports.disk.fail_below(BAD, errno.EIO)
-        await machine.client.create_topic("t", 4)
+def test_topic_is_created_elsewhere_when_its_directory_fails(world: World) -> None:
+    async def scenario(fixture: TwoDirectories) -> tuple[Any, dict[str, str]]:
+        fixture.ports.disk.fail_below(BAD, errno.EIO)
+        await fixture.client.create_topic("t", 4)
         for _ in range(100):
-            if len(machine.homes()) == 4:
+            if len(fixture.directories()) == 4:
                 break
-            await machine.client.call(MetadataRequest(topics=[]), MetadataResponse, 12)
-        return [await machine.produce("t", index) for index in range(4)], machine.homes()
+            await fixture.client.call(MetadataRequest(topics=[]), MetadataResponse, 12)
+        return [await fixture.produce("t", index) for index in range(4)], fixture.directories()
 
-    assert run(world, story) == ([(0, 0)] * 4, {f"t-{index}": GOOD for index in range(4)})
+    assert run(world, scenario) == ([(0, 0)] * 4, {f"t-{index}": GOOD for index in range(4)})
 
 
-def test_it_is_back_after_a_restart(world: World) -> None:
-    """Nothing that was acknowledged before the failure is missing."""
+def test_failed_directory_is_used_again_after_a_restart(world: World) -> None:
+    """Records acknowledged before the failure are not lost."""
 
-    async def story(machine: Machine) -> None:
-        bad = await machine.in_bad()
-        machine.ports.disk.fail_below(BAD, errno.EIO)
-        await machine.produce(*bad)
-        await machine.stop()
-        await machine.start()
-        assert await machine.described() == {GOOD: (0, 2), BAD: (0, 2)}
-        assert await machine.produce(*bad) == (0, 1)
+    async def scenario(fixture: TwoDirectories) -> None:
+        bad = await fixture.create_in_bad()
+        fixture.ports.disk.fail_below(BAD, errno.EIO)
+        await fixture.produce(*bad)
+        await fixture.stop()
+        await fixture.start()
+        assert await fixture.describe_log_dirs() == {GOOD: (0, 2), BAD: (0, 2)}
+        assert await fixture.produce(*bad) == (0, 1)
 
-    run(world, story)
+    run(world, scenario)
 
 
 @pytest.mark.parametrize("calls", [None, ["lock"], ["list"], ["read"]])
-def test_a_directory_that_fails_at_the_start(world: World, calls: list[str] | None) -> None:
-    async def story(machine: Machine) -> None:
-        bad, good = await machine.in_bad(), await machine.in_good()
-        await machine.stop()
-        start = machine.world.start
+def test_node_starts_without_a_failed_directory(world: World, calls: list[str] | None) -> None:
+    async def scenario(fixture: TwoDirectories) -> None:
+        bad, good = await fixture.create_in_bad(), await fixture.find_in_good()
+        await fixture.stop()
+        start = fixture.world.start
 
         def broken(name: str) -> SimulatedPorts:
             ports = start(name)
@@ -195,20 +193,20 @@ def test_a_directory_that_fails_at_the_start(world: World, calls: list[str] | No
                 ports.disk.fail_below(BAD, errno.EIO, calls)
             return ports
 
-        machine.world.start = broken  # type: ignore[method-assign]
-        await machine.start()
-        assert await machine.described() == {GOOD: (0, 2), BAD: (STORAGE_ERROR, 0)}
-        assert (await machine.produce(*bad), await machine.produce(*good)) == ((STORAGE_ERROR, -1), (0, 1))
-        assert (await machine.leaders("t"))[bad[1]] == (ErrorCode.LEADER_NOT_AVAILABLE, -1, [1])
-        await machine.stop()
-        machine.world.start = start  # type: ignore[method-assign]
-        await machine.start()
-        assert (await machine.produce(*bad), await machine.produce(*good)) == ((0, 1), (0, 2))
+        fixture.world.start = broken  # type: ignore[method-assign]
+        await fixture.start()
+        assert await fixture.describe_log_dirs() == {GOOD: (0, 2), BAD: (STORAGE_ERROR, 0)}
+        assert (await fixture.produce(*bad), await fixture.produce(*good)) == ((STORAGE_ERROR, -1), (0, 1))
+        assert (await fixture.leaders("t"))[bad[1]] == (ErrorCode.LEADER_NOT_AVAILABLE, -1, [1])
+        await fixture.stop()
+        fixture.world.start = start  # type: ignore[method-assign]
+        await fixture.start()
+        assert (await fixture.produce(*bad), await fixture.produce(*good)) == ((0, 1), (0, 2))
 
-    run(world, story)
+    run(world, scenario)
 
 
-def test_a_new_cluster_needs_all_of_them(world: World) -> None:
+def test_new_cluster_needs_all_directories(world: World) -> None:
     start = world.start
 
     def broken(name: str) -> SimulatedPorts:
@@ -218,88 +216,88 @@ def test_a_new_cluster_needs_all_of_them(world: World) -> None:
 
     world.start = broken  # type: ignore[method-assign]
     with pytest.raises(StartError, match="cannot write to /bad"):
-        world.run(Machine(world).start())
+        world.run(TwoDirectories(world).start())
 
 
-def test_an_empty_directory_in_its_place_hides_nothing(world: World) -> None:
-    """A disk that is not mounted: its partitions are offline, not made anew without their records, and are there when it is back."""
+def test_partitions_of_an_empty_directory_are_offline(world: World) -> None:
+    """An unmounted disk: its partitions are not recreated empty, and are back once it is mounted."""
 
-    async def story(machine: Machine) -> None:
-        bad = await machine.in_bad()
-        await machine.stop()
-        storage = machine.ports.disk.storage
+    async def scenario(fixture: TwoDirectories) -> None:
+        bad = await fixture.create_in_bad()
+        await fixture.stop()
+        storage = fixture.ports.disk.storage
         storage.rename(BAD, "/elsewhere")
-        await machine.start()
-        assert await machine.produce(*bad) == (STORAGE_ERROR, -1)
-        await machine.stop()
+        await fixture.start()
+        assert await fixture.produce(*bad) == (STORAGE_ERROR, -1)
+        await fixture.stop()
         storage.rename(BAD, "/fresh")
         storage.rename("/elsewhere", BAD)
-        await machine.start()
-        assert await machine.produce(*bad) == (0, 1)
+        await fixture.start()
+        assert await fixture.produce(*bad) == (0, 1)
 
-    run(world, story)
+    run(world, scenario)
 
 
-def test_a_topic_can_be_deleted_though_it_is_offline(world: World) -> None:
-    async def story(machine: Machine) -> None:
-        bad = await machine.in_bad()
-        machine.ports.disk.fail_below(BAD, errno.EIO)
-        await machine.produce(*bad)
+def test_offline_topic_can_be_deleted(world: World) -> None:
+    async def scenario(fixture: TwoDirectories) -> None:
+        bad = await fixture.create_in_bad()
+        fixture.ports.disk.fail_below(BAD, errno.EIO)
+        await fixture.produce(*bad)
         request = DeleteTopicsRequest(topics=[DeleteTopicState(name="t")], timeout_ms=1000)
-        answer = await machine.client.call(request, DeleteTopicsResponse, 6)
-        assert [each.error_code for each in answer.responses] == [0]
-        assert await machine.produce(*bad) == (ErrorCode.UNKNOWN_TOPIC_ID, -1)
-        await machine.stop()
-        await machine.start()
-        await machine.client.create_topic("t", 4)
-        assert [await machine.produce("t", index) for index in range(4)] == [(0, 0)] * 4
+        response = await fixture.client.call(request, DeleteTopicsResponse, 6)
+        assert [each.error_code for each in response.responses] == [0]
+        assert await fixture.produce(*bad) == (ErrorCode.UNKNOWN_TOPIC_ID, -1)
+        await fixture.stop()
+        await fixture.start()
+        await fixture.client.create_topic("t", 4)
+        assert [await fixture.produce("t", index) for index in range(4)] == [(0, 0)] * 4
 
-    run(world, story)
-
-
-def test_where_the_metadata_log_is_nothing_goes_on(world: World) -> None:
-    async def story(machine: Machine) -> str:
-        await machine.in_bad()
-        good = await machine.in_good()
-        machine.ports.disk.fail_below(GOOD, errno.EIO)
-        await machine.produce(*good)
-        return str(machine.node.failed.exception())
-
-    assert "the log directory of the metadata log, /good, failed" in run(world, story)
+    run(world, scenario)
 
 
-def test_a_full_disk_refuses_and_recovers(world: World) -> None:
-    """The directory stays; nothing of what was refused is in the log; the first write after there is room is taken."""
+def test_node_stops_when_the_metadata_directory_fails(world: World) -> None:
+    async def scenario(fixture: TwoDirectories) -> str:
+        await fixture.create_in_bad()
+        good = await fixture.find_in_good()
+        fixture.ports.disk.fail_below(GOOD, errno.EIO)
+        await fixture.produce(*good)
+        return str(fixture.node.failed.exception())
 
-    async def story(machine: Machine) -> None:
-        bad, good = await machine.in_bad(), await machine.in_good()
-        machine.ports.disk.fail_below(BAD, errno.ENOSPC, ["append", "write_at", "create"])
-        assert [await machine.produce(*bad) for _ in range(3)] == [(STORAGE_ERROR, -1)] * 3
-        assert await machine.produce(*good) == (0, 1)
-        assert await machine.described() == {GOOD: (0, 2), BAD: (0, 2)}
-        assert 'state="full"} 1' in Metrics(machine.node._server).text()
-        answer = await machine.client.fetch(*bad, 0)
-        assert (answer.error_code, len(records_of(answer.records, 0))) == (0, 1)
-        machine.ports.disk.cancel_faults()
-        assert await machine.produce(*bad) == (0, 1)
-
-    run(world, story)
+    assert "the log directory of the metadata log, /good, failed" in run(world, scenario)
 
 
-def test_a_topic_that_there_was_no_room_for_is_made_later(world: World) -> None:
-    async def story(machine: Machine) -> None:
+def test_full_disk_rejects_writes_until_space_is_available(world: World) -> None:
+    """The directory stays online; rejected records are not in the log; writes succeed once there is space."""
+
+    async def scenario(fixture: TwoDirectories) -> None:
+        bad, good = await fixture.create_in_bad(), await fixture.find_in_good()
+        fixture.ports.disk.fail_below(BAD, errno.ENOSPC, ["append", "write_at", "create"])
+        assert [await fixture.produce(*bad) for _ in range(3)] == [(STORAGE_ERROR, -1)] * 3
+        assert await fixture.produce(*good) == (0, 1)
+        assert await fixture.describe_log_dirs() == {GOOD: (0, 2), BAD: (0, 2)}
+        assert 'state="full"} 1' in Metrics(fixture.node._server).text()
+        response = await fixture.client.fetch(*bad, 0)
+        assert (response.error_code, len(records_of(response.records, 0))) == (0, 1)
+        fixture.ports.disk.cancel_faults()
+        assert await fixture.produce(*bad) == (0, 1)
+
+    run(world, scenario)
+
+
+def test_topic_on_a_full_disk_is_created_later(world: World) -> None:
+    async def scenario(fixture: TwoDirectories) -> None:
         for path in (GOOD, BAD):
-            machine.ports.disk.fail_below(path + "/t-0", errno.ENOSPC)
-        await machine.client.create_topic("t", 1)
-        assert await machine.produce("t") == (STORAGE_ERROR, -1)
-        machine.ports.disk.cancel_faults()
+            fixture.ports.disk.fail_below(path + "/t-0", errno.ENOSPC)
+        await fixture.client.create_topic("t", 1)
+        assert await fixture.produce("t") == (STORAGE_ERROR, -1)
+        fixture.ports.disk.cancel_faults()
         before = world.loop.time()
-        while (answer := await machine.produce("t")) == (STORAGE_ERROR, -1):
+        while (response := await fixture.produce("t")) == (STORAGE_ERROR, -1):
             assert world.loop.time() < before + 10
-            await machine.client.call(MetadataRequest(topics=[]), MetadataResponse, 12)
-        assert answer == (0, 0)
+            await fixture.client.call(MetadataRequest(topics=[]), MetadataResponse, 12)
+        assert response == (0, 0)
 
-    run(world, story)
+    run(world, scenario)
 
 
 CALLS = (
@@ -324,42 +322,42 @@ CALLS = (
 
 @pytest.mark.parametrize("number", [errno.EIO, errno.EROFS])
 @pytest.mark.parametrize("call", CALLS)
-def test_whichever_call_fails(world: World, call: str, number: int) -> None:
-    """The other directory serves on, whatever is asked; after a restart all that was acknowledged is there, in both."""
+def test_any_failing_call_affects_only_its_directory(world: World, call: str, number: int) -> None:
+    """The other directory keeps working; after a restart all acknowledged records are there, in both."""
 
-    async def story(machine: Machine) -> None:
-        bad, good = await machine.in_bad(), await machine.in_good()
+    async def scenario(fixture: TwoDirectories) -> None:
+        bad, good = await fixture.create_in_bad(), await fixture.find_in_good()
         acked = {bad: 1, good: 1}
-        machine.ports.disk.fail_below(BAD, number, [call])
-        for turn in range(12):
-            for place in (bad, good):
-                code, offset = await machine.produce(*place)
-                assert code == 0 or (place == bad and code == STORAGE_ERROR), (place, code)
+        fixture.ports.disk.fail_below(BAD, number, [call])
+        for round_number in range(12):
+            for partition in (bad, good):
+                code, offset = await fixture.produce(*partition)
+                assert code == 0 or (partition == bad and code == STORAGE_ERROR), (partition, code)
                 if code == 0:
-                    assert offset >= acked[place]
-                    acked[place] = offset + 1
-                await machine.client.fetch(*place, 0)
-                await machine.client.list_offsets(*place, 1)
-            if turn == 6:
-                await machine.client.create_topic("u", 2)
-            await machine.described()
+                    assert offset >= acked[partition]
+                    acked[partition] = offset + 1
+                await fixture.client.fetch(*partition, 0)
+                await fixture.client.list_offsets(*partition, 1)
+            if round_number == 6:
+                await fixture.client.create_topic("u", 2)
+            await fixture.describe_log_dirs()
             await asyncio.sleep(0.7)
-        assert not machine.node.failed.done()
-        await machine.stop()
-        await machine.start()
-        for place, count in acked.items():
-            answer = await machine.client.fetch(*place, 0)
-            assert (answer.error_code, len(records_of(answer.records, 0)) >= count) == (0, True)
-        assert [(await machine.produce("u", index))[0] for index in range(2)] == [0, 0]
+        assert not fixture.node.failed.done()
+        await fixture.stop()
+        await fixture.start()
+        for partition, count in acked.items():
+            response = await fixture.client.fetch(*partition, 0)
+            assert (response.error_code, len(records_of(response.records, 0)) >= count) == (0, True)
+        assert [(await fixture.produce("u", index))[0] for index in range(2)] == [0, 0]
 
-    run(world, story)
+    run(world, scenario)
 
 
-def test_a_cordoned_directory_gets_nothing_new(world: World) -> None:
-    async def story(machine: Machine) -> dict[str, str]:
-        await machine.stop()
-        await machine.start(cordoned_log_dirs=BAD)
-        await machine.client.create_topic("t", 4)
-        return machine.homes()
+def test_cordoned_directory_gets_no_new_partitions(world: World) -> None:
+    async def scenario(fixture: TwoDirectories) -> dict[str, str]:
+        await fixture.stop()
+        await fixture.start(cordoned_log_dirs=BAD)
+        await fixture.client.create_topic("t", 4)
+        return fixture.directories()
 
-    assert run(world, story) == {f"t-{index}": GOOD for index in range(4)}
+    assert run(world, scenario) == {f"t-{index}": GOOD for index in range(4)}
