@@ -37,8 +37,9 @@ LeaderCall = Callable[[int, list[TopicPartition]], Awaitable[Mapping[TopicPartit
 
 
 class AdminCore:
-    """Configs are Kafka's: a mapping with dotted names, keywords with underscores, or both.
+    """Base class of AsyncAdmin.
 
+    Configs are Kafka's: a mapping with dotted names, keywords with underscores, or both.
     `ports` are for simulations.
     """
 

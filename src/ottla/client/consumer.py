@@ -28,9 +28,9 @@ T = TypeVar("T")
 
 
 class Consumer:
-    """Configs are Kafka's: a mapping with dotted names, keywords with underscores, or both.
+    """Blocking consumer. Callbacks run in the polling thread.
 
-    Callbacks run in the polling thread.
+    Configs are Kafka's: a mapping with dotted names, keywords with underscores, or both.
     """
 
     def __init__(self, config: Mapping[str, Any] | None = None, **keywords: Any) -> None:

@@ -28,8 +28,9 @@ CLOSE_SECONDS_MAX = 30.0
 
 
 class AsyncConsumer:
-    """Configs are Kafka's: a mapping with dotted names, keywords with underscores, or both.
+    """Consumer for asyncio.
 
+    Configs are Kafka's: a mapping with dotted names, keywords with underscores, or both.
     `ports` are for simulations.
     """
 

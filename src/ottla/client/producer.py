@@ -66,7 +66,10 @@ class BlockingColumnSendFuture(ColumnSendFuture):
 
 
 class Producer:
-    """Thread-safe. Configs are Kafka's: a mapping with dotted names, keywords with underscores, or both."""
+    """Blocking, thread-safe producer.
+
+    Configs are Kafka's: a mapping with dotted names, keywords with underscores, or both.
+    """
 
     def __init__(self, config: Mapping[str, Any] | None = None, **keywords: Any) -> None:
         self._settings = producer_settings(config, keywords)

@@ -205,8 +205,9 @@ class ProducerEngine:
 
 
 class AsyncProducer:
-    """Configs are Kafka's: a mapping with dotted names, keywords with underscores, or both.
+    """Producer for asyncio.
 
+    Configs are Kafka's: a mapping with dotted names, keywords with underscores, or both.
     `ports` are for simulations.
     """
 
