@@ -8,9 +8,9 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from ottla.client.fetcher import CompletedFetch
 from ottla.client.records import TopicPartition
 from ottla.spark import arrow_batches
+from ottla.spark.data_source import record_schema
 from ottla.spark.errors import SourceError
 from ottla.spark.ranges import OffsetRange
-from ottla.spark.schema import record_schema
 from ottla.wire.batches import Record, build_batch
 from ottla.wire.column_decoding import FetchedBatches
 from tests.spark.readers import batch_reader, read, source, values

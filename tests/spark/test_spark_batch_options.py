@@ -362,7 +362,7 @@ def test_questions_are_asked_again(read_options, monkeypatch):
     monkeypatch.setattr("ottla.spark.offset_reader.time.sleep", slept.append)
     options = parse_options(read_options("t", fetchOffset__numRetries=2, fetchOffset__retryIntervalMs=70), UseCase.READ)
 
-    def question():
+    def call():
         asked.append(1)
         raise broker_error(ErrorCode.LEADER_NOT_AVAILABLE)
 
@@ -370,5 +370,5 @@ def test_questions_are_asked_again(read_options, monkeypatch):
         OffsetReader(options, topics_of(options)) as offset_reader,
         pytest.raises(SourceError, match="Looking failed: LEADER_NOT_AVAILABLE"),
     ):
-        offset_reader._ask("Looking", question)
+        offset_reader._call("Looking", call)
     assert (len(asked), slept) == (3, [0.07, 0.07])

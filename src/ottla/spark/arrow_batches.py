@@ -25,9 +25,9 @@ BATCH_BYTES_MAX = 2 << 20
 class ArrowDecoder:
     """Makes batches of one partition's records; `schema` is what Spark expects, to the letter."""
 
-    def __init__(self, schema: Any, wanted: OffsetRange, *, read_committed: bool, check_crcs: bool) -> None:
+    def __init__(self, schema: Any, offset_range: OffsetRange, *, read_committed: bool, check_crcs: bool) -> None:
         self._schema = schema
-        self._range = wanted
+        self._range = offset_range
         self._read_committed = read_committed
         self._check_crcs = check_crcs
         self._repeated: dict[str, Any] = {}
@@ -79,13 +79,13 @@ class ArrowDecoder:
         return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
     def _repeat(self, name: str, value: Any, rows: int) -> Any:
-        """A column that says the same in each row; made once, as long as the longest that was wanted."""
+        """A column that says the same in each row; column once, as long as the longest that was offset_range."""
         import pyarrow as pa
 
-        made = self._repeated.get(name)
-        if made is None or len(made) < rows:
-            made = self._repeated[name] = pa.repeat(pa.scalar(value, self._schema.field(name).type), rows)
-        return made[:rows]
+        column = self._repeated.get(name)
+        if column is None or len(column) < rows:
+            column = self._repeated[name] = pa.repeat(pa.scalar(value, self._schema.field(name).type), rows)
+        return column[:rows]
 
 
 def _numbers(arrow_type: Any, numbers: "NDArray[np.integer[Any]]") -> Any:

@@ -3,9 +3,18 @@
 from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSource
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
 
 from ottla.spark.options import UseCase, is_given, parse_options
-from ottla.spark.schema import record_schema
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import (
@@ -14,7 +23,6 @@ if TYPE_CHECKING:
         DataSourceStreamWriter,
         DataSourceWriter,
     )
-    from pyspark.sql.types import StructType
 
 NAME = "ottla"
 
@@ -26,7 +34,7 @@ class OttlaDataSource(DataSource):
     def name(cls) -> str:
         return NAME
 
-    def schema(self) -> "StructType":
+    def schema(self) -> StructType:
         """That of Spark's Kafka connector; with `keyFormat` or `valueFormat` their columns stand in the place of the bytes."""
         options = parse_options(self.options, UseCase.ANY_READ)
         schema = record_schema(include_headers=options["includeHeaders"])
@@ -36,22 +44,39 @@ class OttlaDataSource(DataSource):
             return source_schema(schema, self.options)
         return schema
 
-    def reader(self, schema: "StructType") -> "DataSourceReader":
+    def reader(self, schema: StructType) -> "DataSourceReader":
         from ottla.spark.batch_source import BatchReader
 
         return BatchReader(schema, self.options)
 
-    def streamReader(self, schema: "StructType") -> "DataSourceStreamReader":
+    def streamReader(self, schema: StructType) -> "DataSourceStreamReader":
         from ottla.spark.stream_source import StreamReader
 
         return StreamReader(schema, self.options)
 
-    def writer(self, schema: "StructType", overwrite: bool) -> "DataSourceWriter":
+    def writer(self, schema: StructType, overwrite: bool) -> "DataSourceWriter":
         from ottla.spark.sink import batch_writer
 
         return batch_writer(schema, self.options, overwrite)
 
-    def streamWriter(self, schema: "StructType", overwrite: bool) -> "DataSourceStreamWriter":
+    def streamWriter(self, schema: StructType, overwrite: bool) -> "DataSourceStreamWriter":
         from ottla.spark.sink import stream_writer
 
         return stream_writer(schema, self.options, overwrite)
+
+
+def record_schema(*, include_headers: bool) -> StructType:
+    """Every column may be null, also those that never are: so it is in Spark's connector."""
+    fields = [
+        StructField("key", BinaryType()),
+        StructField("value", BinaryType()),
+        StructField("topic", StringType()),
+        StructField("partition", IntegerType()),
+        StructField("offset", LongType()),
+        StructField("timestamp", TimestampType()),
+        StructField("timestampType", IntegerType()),
+    ]
+    if include_headers:
+        pair = StructType([StructField("key", StringType()), StructField("value", BinaryType())])
+        fields.append(StructField("headers", ArrayType(pair)))
+    return StructType(fields)

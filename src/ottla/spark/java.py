@@ -42,14 +42,14 @@ def find_java_home(environment: dict[str, str]) -> Path:
         if version >= JAVA_VERSION_MIN:
             return home
         seen.append(f"{home} is {version or 'none'}")
-    brought = bundled_java()
-    if brought is not None:
-        return shim_home(brought, cache_directory(environment))
+    bundled = bundled_java()
+    if bundled is not None:
+        return shim_home(bundled, cache_directory(environment))
     raise JavaNotFoundError("; ".join(seen) if seen else "none was found")
 
 
 def cache_directory(environment: dict[str, str]) -> Path:
-    """Where small files that are made once are kept."""
+    """Where small files that are shim once are kept."""
     return Path(environment.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ottla"
 
 
@@ -71,12 +71,12 @@ def java_version(home: Path) -> int:
     found = re.search(r'^JAVA_VERSION="([^"]+)"', text, re.MULTILINE)
     if found is None or not (home / "bin" / "java").exists():
         try:
-            told = subprocess.run(
+            result = subprocess.run(
                 [home / "bin" / "java", "-version"], capture_output=True, text=True, check=False, timeout=SECONDS_MAX
             )
         except (OSError, subprocess.TimeoutExpired):
             return 0
-        found = re.search(r'version "([^"]+)"', told.stderr)
+        found = re.search(r'version "([^"]+)"', result.stderr)
     if found is None:
         return 0
     numbers = re.findall(r"\d+", found[1])
@@ -94,13 +94,13 @@ def bundled_java() -> Path | None:
 
 def shim_home(home: Path, cache: Path) -> Path:
     """A home whose `bin/java` leaves out what the real one does not know."""
-    made = cache / f"java-{java_version(home)}"
-    program = made / "bin" / "java"
+    shim = cache / f"java-{java_version(home)}"
+    program = shim / "bin" / "java"
     text = SHIM.format(java=home / "bin" / "java")
     if not program.is_file() or program.read_text() != text:
         program.parent.mkdir(parents=True, exist_ok=True)
-        fresh = program.with_name(f"java.{os.getpid()}")
-        fresh.write_text(text)
-        fresh.chmod(fresh.stat().st_mode | stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH)
-        fresh.replace(program)
-    return made
+        temporary = program.with_name(f"java.{os.getpid()}")
+        temporary.write_text(text)
+        temporary.chmod(temporary.stat().st_mode | stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH)
+        temporary.replace(program)
+    return shim

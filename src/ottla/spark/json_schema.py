@@ -21,10 +21,10 @@ def spark_type(text: str, option: str) -> "DataType":
 def _to_spark(schema: Any, option: str) -> "DataType":
     from pyspark.sql import types as t
 
-    kind = schema.get("type") if isinstance(schema, dict) else None
-    if isinstance(kind, list):
-        kind = next((each for each in kind if each != "null"), None)
-    match kind:
+    json_type = schema.get("type") if isinstance(schema, dict) else None
+    if isinstance(json_type, list):
+        json_type = next((each for each in json_type if each != "null"), None)
+    match json_type:
         case "object" if "properties" in schema:
             return t.StructType(
                 [t.StructField(name, _to_spark(each, option)) for name, each in schema["properties"].items()]
@@ -48,21 +48,24 @@ def _to_spark(schema: Any, option: str) -> "DataType":
     )
 
 
-def schema_from_spark(kind: "DataType") -> str:
+def schema_from_spark(data_type: "DataType") -> str:
     """A schema for documents of a column."""
-    return json.dumps(_from_spark(kind))
+    return json.dumps(_from_spark(data_type))
 
 
-def _from_spark(kind: "DataType") -> dict[str, Any]:
+def _from_spark(data_type: "DataType") -> dict[str, Any]:
     from pyspark.sql import types as t
 
-    match kind:
+    match data_type:
         case t.StructType():
-            return {"type": "object", "properties": {each.name: _from_spark(each.dataType) for each in kind.fields}}
+            return {
+                "type": "object",
+                "properties": {each.name: _from_spark(each.dataType) for each in data_type.fields},
+            }
         case t.ArrayType():
-            return {"type": "array", "items": _from_spark(kind.elementType)}
+            return {"type": "array", "items": _from_spark(data_type.elementType)}
         case t.MapType():
-            return {"type": "object", "additionalProperties": _from_spark(kind.valueType)}
+            return {"type": "object", "additionalProperties": _from_spark(data_type.valueType)}
         case t.BooleanType():
             return {"type": "boolean"}
         case t.ByteType() | t.ShortType() | t.IntegerType() | t.LongType():

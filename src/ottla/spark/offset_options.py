@@ -46,7 +46,7 @@ class OffsetSpec(NamedTuple):
 
     @property
     def is_time_dependent(self) -> bool:
-        """Whether another place is found when it is asked for later."""
+        """Whether another spec is found when it is asked for later."""
         in_offsets = self.offsets is not None and LATEST in self.offsets.values()
         return self.end == LATEST or in_offsets or (self.times is not None and self.latest_if_none)
 
@@ -89,12 +89,12 @@ def starting_offsets(options: Options, *, is_stream: bool) -> OffsetSpec:
     if by_time is not None:
         return by_time
     name = "startingOffsets"
-    place = _offset_spec(name, options[name], default=LATEST if is_stream else EARLIEST)
-    if not is_stream and place.is_time_dependent:
+    spec = _offset_spec(name, options[name], default=LATEST if is_stream else EARLIEST)
+    if not is_stream and spec.is_time_dependent:
         raise OptionError(
             f"Option {name} of a batch read cannot be latest (-1): it would read nothing. Give earliest or offsets."
         )
-    return place
+    return spec
 
 
 def ending_offsets(options: Options) -> OffsetSpec:
@@ -103,10 +103,10 @@ def ending_offsets(options: Options) -> OffsetSpec:
     if by_time is not None:
         return by_time
     name = "endingOffsets"
-    place = _offset_spec(name, options[name], default=LATEST)
-    if place.end == EARLIEST or EARLIEST in (place.offsets or {}).values():
+    spec = _offset_spec(name, options[name], default=LATEST)
+    if spec.end == EARLIEST or EARLIEST in (spec.offsets or {}).values():
         raise OptionError(f"Option {name} cannot be earliest (-2): it would read nothing. Give latest or offsets.")
-    return place
+    return spec
 
 
 def _timestamp_spec(options: Options, of_all: str, of_each: str, *, latest_if_none: bool) -> OffsetSpec | None:
@@ -187,29 +187,29 @@ def offsets_to_json(offsets: Mapping[TopicPartition, int]) -> dict[str, Any]:
     return found
 
 
-def offsets_from_json(told: Mapping[str, Any]) -> Offsets:
+def offsets_from_json(stored: Mapping[str, Any]) -> Offsets:
     """What a checkpoint holds; OptionError where it was written by another source, or by a version that is still to come."""
     try:
         found = {
             TopicPartition(topic, int(partition)): int(offset)
-            for topic, partitions in told.items()
+            for topic, partitions in stored.items()
             if topic != MARK
             for partition, offset in _pairs(partitions)
         }
     except (ValueError, TypeError):
         raise OptionError(
-            f"The checkpoint does not hold offsets of topics but {json.dumps(told)[:200]}: it is another source's. "
+            f"The checkpoint does not hold offsets of topics but {json.dumps(stored)[:200]}: it is another source's. "
             "Give the query a checkpointLocation of its own."
         ) from None
-    if MARK not in told:
+    if MARK not in stored:
         raise OptionError(
             "The checkpoint was written by Spark's own Kafka connector (format kafka), and format ottla does not go on with "
             "it. Give the query a new checkpointLocation; to begin where the other has ended, set option startingOffsets "
-            f"to {json.dumps(told, separators=(',', ':'))}"
+            f"to {json.dumps(stored, separators=(',', ':'))}"
         )
-    if told[MARK] != MARK_VERSION:
+    if stored[MARK] != MARK_VERSION:
         raise OptionError(
-            f"The checkpoint was written by another version of Ottla (its offsets are of format {told[MARK]!r}, this version "
+            f"The checkpoint was written by another version of Ottla (its offsets are of format {stored[MARK]!r}, this version "
             f"knows {MARK_VERSION}). Run the query with that version, or give it a new checkpointLocation."
         )
     return found

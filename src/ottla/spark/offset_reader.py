@@ -20,12 +20,12 @@ from ottla.spark.offset_options import EARLIEST, LATEST, Offsets, OffsetSpec, To
 from ottla.spark.options import OptionError, Options
 
 T = TypeVar("T")
-NONE = -1
+NO_OFFSET = -1
 """What a broker says where no record is at or after a time."""
 
 
 class OffsetReader:
-    """Connects with the first question. Each answer is as of now: nothing is kept, but for the ids of topics."""
+    """Connects with the first call. Each answer is as of now: nothing is kept, but for the ids of topics."""
 
     def __init__(self, options: Options, topics: Topics) -> None:
         self._options = options
@@ -49,19 +49,19 @@ class OffsetReader:
     def __exit__(self, *ended: object) -> None:
         self.close()
 
-    def _ask(self, doing: str, question: Callable[[], T]) -> T:
+    def _call(self, action: str, call: Callable[[], T]) -> T:
         """Errors that pass are waited out: `fetchOffset.numRetries` times, after the client has tried for its own time."""
         retries_left: int = self._options["fetchOffset.numRetries"]
         while True:
             try:
-                return question()
+                return call()
             except ClientError as error:
                 is_fatal = (
                     isinstance(error, BrokerUnreachableError | ClientTimeoutError | UnknownTopicOrPartitionError)
                     or not error.is_retriable
                 )
                 if is_fatal or retries_left <= 0:
-                    raise wrap_client_error(error, self._bootstrap, doing) from error
+                    raise wrap_client_error(error, self._bootstrap, action) from error
                 retries_left -= 1
                 time.sleep(self._options["fetchOffset.retryIntervalMs"] / 1000)
 
@@ -70,7 +70,7 @@ class OffsetReader:
     def partitions(self) -> list[TopicPartition]:
         """All that are to be read, in order; SourceError names a topic or a partition that is not there."""
         found = self.existing_partitions()
-        missing = [name for name in self._wanted_names() if name not in self.topic_ids]
+        missing = [name for name in self._requested_names() if name not in self.topic_ids]
         if missing:
             option = "assign" if self._topics.partitions else "subscribe"
             raise SourceError(
@@ -87,22 +87,22 @@ class OffsetReader:
 
     def existing_partitions(self) -> list[TopicPartition]:
         """Those of what is to be read that are there, in order."""
-        names = self._wanted_names()
+        names = self._requested_names()
         if self._topics.pattern:
-            names = self._topics.matching(self._ask("Listing topics", self._admin.list_topics))
+            names = self._topics.matching(self._call("Listing topics", self._admin.list_topics))
         described: Mapping[str, Any] = (
-            self._ask(f"Looking up {', '.join(names)}", lambda: self._describe(names)) if names else {}
+            self._call(f"Looking up {', '.join(names)}", lambda: self._describe(names)) if names else {}
         )
         self.topic_ids = {name: topic.id for name, topic in described.items()}
         found = [
             TopicPartition(name, each.partition) for name in sorted(described) for each in described[name].partitions
         ]
         if self._topics.partitions:
-            wanted = dict.fromkeys(self._topics.partitions)
-            found = [partition for partition in found if partition in wanted]
+            requested = dict.fromkeys(self._topics.partitions)
+            found = [partition for partition in found if partition in requested]
         return found
 
-    def _wanted_names(self) -> list[str]:
+    def _requested_names(self) -> list[str]:
         return sorted(self._topics.names or dict.fromkeys(partition.topic for partition in self._topics.partitions))
 
     def _describe(self, names: list[str]) -> Mapping[str, Any]:
@@ -120,54 +120,54 @@ class OffsetReader:
     # Offsets
 
     def earliest(self, partitions: Iterable[TopicPartition]) -> Offsets:
-        return self._at(dict.fromkeys(partitions, EARLIEST))
+        return self._list_offsets(dict.fromkeys(partitions, EARLIEST))
 
     def latest(self, partitions: Iterable[TopicPartition]) -> Offsets:
         """Behind the last record that may be read: with `isolationLevel=read_committed`, before the first open transaction."""
-        return self._at(dict.fromkeys(partitions, LATEST))
+        return self._list_offsets(dict.fromkeys(partitions, LATEST))
 
-    def _at(self, times: Mapping[TopicPartition, int]) -> Offsets:
+    def _list_offsets(self, times: Mapping[TopicPartition, int]) -> Offsets:
         if not times:
             return {}
-        wanted: dict[tuple[str, int], str | int] = dict(times.items())
-        told = self._ask(
-            "Looking up offsets", lambda: self._admin.list_offsets(wanted, isolation_level=self._isolation)
+        requested: dict[tuple[str, int], str | int] = dict(times.items())
+        infos = self._call(
+            "Looking up offsets", lambda: self._admin.list_offsets(requested, isolation_level=self._isolation)
         )
-        return {partition: info.offset for partition, info in told.items()}
+        return {partition: info.offset for partition, info in infos.items()}
 
-    def resolve(self, place: OffsetSpec, partitions: list[TopicPartition]) -> Offsets:
-        """The offsets that a place means in these partitions, checked against what is there."""
-        if place.end is not None:
-            return self._at(dict.fromkeys(partitions, place.end))
-        if place.times is not None:
-            return self._resolve_timestamps(place, partitions)
-        assert place.offsets is not None
-        self._check_partitions(place.option, place.offsets, partitions)
-        ends = {partition: offset for partition, offset in place.offsets.items() if offset < 0}
-        found = self._at(ends)
-        exact = {partition: offset for partition, offset in place.offsets.items() if offset >= 0}
+    def resolve(self, spec: OffsetSpec, partitions: list[TopicPartition]) -> Offsets:
+        """The offsets that a spec means in these partitions, checked against what is there."""
+        if spec.end is not None:
+            return self._list_offsets(dict.fromkeys(partitions, spec.end))
+        if spec.times is not None:
+            return self._resolve_timestamps(spec, partitions)
+        assert spec.offsets is not None
+        self._check_partitions(spec.option, spec.offsets, partitions)
+        ends = {partition: offset for partition, offset in spec.offsets.items() if offset < 0}
+        found = self._list_offsets(ends)
+        exact = {partition: offset for partition, offset in spec.offsets.items() if offset >= 0}
         earliest, latest = self.earliest(exact), self.latest(exact)
         for partition, offset in exact.items():
             found[partition] = min(max(offset, earliest[partition]), latest[partition])
             if found[partition] != offset and self._options["failOnDataLoss"]:
                 raise DataLossError(
-                    f"Option {place.option} names offset {offset} of {partition}, but its offsets are from "
+                    f"Option {spec.option} names offset {offset} of {partition}, but its offsets are from "
                     f"{earliest[partition]} to {latest[partition]}."
                 )
         return found
 
-    def _resolve_timestamps(self, place: OffsetSpec, partitions: list[TopicPartition]) -> Offsets:
-        if isinstance(place.times, int):
-            times = dict.fromkeys(partitions, place.times)
+    def _resolve_timestamps(self, spec: OffsetSpec, partitions: list[TopicPartition]) -> Offsets:
+        if isinstance(spec.times, int):
+            times = dict.fromkeys(partitions, spec.times)
         else:
-            assert place.times is not None
-            self._check_partitions(place.option, place.times, partitions)
-            times = {partition: place.times[partition] for partition in partitions}
-        found = self._at(times)
-        without = [partition for partition, offset in found.items() if offset == NONE]
-        if without and not place.latest_if_none:
+            assert spec.times is not None
+            self._check_partitions(spec.option, spec.times, partitions)
+            times = {partition: spec.times[partition] for partition in partitions}
+        found = self._list_offsets(times)
+        without = [partition for partition, offset in found.items() if offset == NO_OFFSET]
+        if without and not spec.latest_if_none:
             raise SourceError(
-                f"Option {place.option}: no record of {without[0]} is at or after {times[without[0]]}. Give an earlier time, "
+                f"Option {spec.option}: no record of {without[0]} is at or after {times[without[0]]}. Give an earlier time, "
                 "or set option startingOffsetsByTimestampStrategy to latest to begin at the end of such partitions."
             )
         return found | self.latest(without)

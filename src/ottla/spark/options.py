@@ -1,7 +1,7 @@
 """The options of the data source in one table, by the names and with the defaults of Spark's Kafka connector.
 
-Spark hands over text, and names in any case. A name that nobody knows is refused with the nearest one that exists; an option that belongs
-to another use_case (a limit of streams in a batch read) does nothing there, as in Spark's connector, or is refused where that connector
+Spark hands over text, and names in any case. A name that nobody knows is rejected with the nearest one that exists; an option that belongs
+to another use_case (a limit of streams in a batch read) does nothing there, as in Spark's connector, or is rejected where that connector
 refuses it. What begins with `kafka.` goes to `ottla.client` as it is.
 """
 
@@ -32,13 +32,13 @@ class UseCase(Flag):
 
 
 class Option(NamedTuple):
-    """One option: how its text is read, what it is where nobody sets it, where it has a meaning and where it is refused."""
+    """One option: how its text is read, what it is where nobody sets it, where it has a meaning and where it is rejected."""
 
     name: str
     read: Callable[[str, str], Any]
     default: Any = None
     use_cases: UseCase = UseCase.ANY
-    refused: UseCase = UseCase(0)
+    rejected: UseCase = UseCase(0)
     minimum: float = -LONG_MAX
     maximum: float = LONG_MAX
     choices: tuple[str, ...] = ()
@@ -89,9 +89,9 @@ SOURCE: tuple[Option, ...] = (
         use_cases=UseCase.ANY_READ,
         choices=("error", "latest"),
     ),
-    Option("endingOffsets", read_text, use_cases=UseCase.READ, refused=UseCase.READ_STREAM),
-    Option("endingOffsetsByTimestamp", read_text, use_cases=UseCase.READ, refused=UseCase.READ_STREAM),
-    Option("endingTimestamp", read_int, use_cases=UseCase.READ, refused=UseCase.READ_STREAM, minimum=0),
+    Option("endingOffsets", read_text, use_cases=UseCase.READ, rejected=UseCase.READ_STREAM),
+    Option("endingOffsetsByTimestamp", read_text, use_cases=UseCase.READ, rejected=UseCase.READ_STREAM),
+    Option("endingTimestamp", read_int, use_cases=UseCase.READ, rejected=UseCase.READ_STREAM, minimum=0),
     Option("failOnDataLoss", read_bool, True, use_cases=UseCase.ANY_READ),
     Option("minPartitions", read_int, use_cases=UseCase.ANY_READ, minimum=1),
     Option("maxRecordsPerPartition", read_int, use_cases=UseCase.ANY_READ, minimum=1),
@@ -168,15 +168,15 @@ def parse_options(given: Mapping[str, str], use_case: UseCase) -> Options:
     values = {option.name: option.default for option in OPTIONS}
     kafka: dict[str, str] = {}
     names: dict[str, None] = {}
-    for raw, text in given.items():
-        name = raw.lower()
+    for name_as_given, text in given.items():
+        name = name_as_given.lower()
         if name.startswith(KAFKA_PREFIX):
             kafka[name.removeprefix(KAFKA_PREFIX)] = text
             continue
         option = known.get(name)
         if option is None:
-            raise OptionError(_unknown(raw))
-        if use_case in option.refused:
+            raise OptionError(_unknown(name_as_given))
+        if use_case in option.rejected:
             raise OptionError(f"Option {option.name} has no meaning in {_describe_use_case(use_case)}: leave it out.")
         if option.use_cases & use_case:
             values[option.name] = _read(option, text)
@@ -190,7 +190,7 @@ def parse_options(given: Mapping[str, str], use_case: UseCase) -> Options:
 
 def is_given(options: Mapping[str, str], name: str) -> bool:
     """Whether a query sets an option, in whatever case its name is written."""
-    return any(raw.lower() == name.lower() for raw in options)
+    return any(name_as_given.lower() == name.lower() for name_as_given in options)
 
 
 def _read(option: Option, text: str) -> Any:
@@ -209,13 +209,13 @@ def _read(option: Option, text: str) -> Any:
     return value
 
 
-def _unknown(raw: str) -> str:
+def _unknown(name_as_given: str) -> str:
     from difflib import get_close_matches
 
     spelled = {option.name.lower(): option.name for option in OPTIONS} | {BOOTSTRAP: BOOTSTRAP}
-    nearest = get_close_matches(raw.lower(), list(spelled), n=1, cutoff=0.5)
+    nearest = get_close_matches(name_as_given.lower(), list(spelled), n=1, cutoff=0.5)
     hint = f" Did you mean {spelled[nearest[0]]}?" if nearest else ""
-    return f"The data source ottla has no option {raw!r}.{hint} Configs of the client begin with 'kafka.'."
+    return f"The data source ottla has no option {name_as_given!r}.{hint} Configs of the client begin with 'kafka.'."
 
 
 def _describe_use_case(use_case: UseCase) -> str:

@@ -19,31 +19,31 @@ class Prefetcher(Generic[T]):
     def __init__(self, items: Iterator[T], interrupt: Callable[[], None]) -> None:
         self._items = items
         self._interrupt = interrupt
-        self._made: SimpleQueue[T | _Failed | None] = SimpleQueue()
+        self._results: SimpleQueue[T | _Failed | None] = SimpleQueue()
         """The last one is None, or what went wrong."""
-        self._wanted = threading.Semaphore(1)
+        self._requested = threading.Semaphore(1)
         self._is_closed = False
         self._thread = threading.Thread(target=self._run, name="ottla-decode", daemon=True)
 
     def _run(self) -> None:
         while True:
-            self._wanted.acquire()
+            self._requested.acquire()
             if self._is_closed:
                 return
             try:
                 item = next(self._items, None)
             except Exception as error:
-                self._made.put(_Failed(error))
+                self._results.put(_Failed(error))
                 return
-            self._made.put(item)
+            self._results.put(item)
             if item is None:
                 return
 
     def __iter__(self) -> Iterator[T]:
-        while (item := self._made.get()) is not None:
+        while (item := self._results.get()) is not None:
             if isinstance(item, _Failed):
                 raise item.error
-            self._wanted.release()
+            self._requested.release()
             yield item
 
     def __enter__(self) -> Self:
@@ -52,6 +52,6 @@ class Prefetcher(Generic[T]):
 
     def __exit__(self, *ended: object) -> None:
         self._is_closed = True
-        self._wanted.release()
+        self._requested.release()
         self._interrupt()
         self._thread.join()

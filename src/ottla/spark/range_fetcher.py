@@ -30,12 +30,12 @@ SMALL_BYTES = 64 << 10
 
 
 class OffsetsOutOfRange(Exception):
-    """The partition begins later than what was asked for: `beginning` is its first offset now, or None: the offset lies behind its end."""
+    """The partition begins later than what was asked for: `log_start_offset` is its first offset now, or None: the offset lies behind its end."""
 
-    def __init__(self, offset: int, beginning: int | None) -> None:
+    def __init__(self, offset: int, log_start_offset: int | None) -> None:
         super().__init__(f"offset {offset} is gone")
         self.offset = offset
-        self.beginning = beginning
+        self.log_start_offset = log_start_offset
 
 
 class TopicDeleted(Exception):
@@ -45,17 +45,17 @@ class TopicDeleted(Exception):
 class RangeFetcher:
     """`responses()` yields what was fetched until the range is read; `seek` goes on elsewhere after OffsetsOutOfRange.
 
-    One answer is always handed over ahead, so that the thread that decodes never waits for one that has arrived: to wake another thread and
+    One fetched is always handed over ahead, so that the thread that decodes never waits for one that has arrived: to wake another thread and
     to be woken by it takes longer than to decode a hundred records.
     """
 
-    def __init__(self, settings: Mapping[str, Any], wanted: OffsetRange, *, wait_seconds_max: float) -> None:
-        self._config = consumer_config(_for_range(settings, wanted), {})
-        self._partition = TopicPartition(wanted.topic, wanted.partition)
-        self._range = wanted
+    def __init__(self, settings: Mapping[str, Any], offset_range: OffsetRange, *, wait_seconds_max: float) -> None:
+        self._config = consumer_config(_for_range(settings, offset_range), {})
+        self._partition = TopicPartition(offset_range.topic, offset_range.partition)
+        self._range = offset_range
         self._wait_seconds_max = wait_seconds_max
         self._ready: SimpleQueue[CompletedFetch | Exception | None] = SimpleQueue()
-        """Answers; last of all why there are no more of them, or None: the range is read."""
+        """Answers; last of all error there are no more of them, or None: the range is read."""
         self._has_ended = False
         self._loop_thread = EventLoopThread("ottla-fetch")
         try:
@@ -120,15 +120,15 @@ class RangeFetcher:
             yield found
 
     def _deliver_next(self) -> None:
-        """On the loop: the next answer, where none waits; or what is the matter, when there are none left."""
+        """On the loop: the next fetched, where none waits; or what is the matter, when there are none left."""
         if self._has_ended or not self._ready.empty():
             return
         state, fetcher = self._state, self._fetcher
-        answer = fetcher.take()
-        if answer is not None:
+        fetched = fetcher.take()
+        if fetched is not None:
             if not fetcher.results:
                 state.offset = state.fetch_offset  # so that an offset that is gone is told at once
-            self._ready.put(answer.parts[0])
+            self._ready.put(fetched.parts[0])
         elif state.fetch_offset >= self._range.end:
             self._end(None)
         elif fetcher.failures:
@@ -141,9 +141,9 @@ class RangeFetcher:
         else:
             fetcher.fetch()
 
-    def _end(self, why: Exception | None) -> None:
+    def _end(self, error: Exception | None) -> None:
         self._has_ended = True
-        self._ready.put(why)
+        self._ready.put(error)
 
     def _on_log_start(self, task: "asyncio.Task[OffsetsOutOfRange]") -> None:
         if not task.cancelled():
@@ -158,11 +158,11 @@ class RangeFetcher:
             found = (await lookup.by_timestamp({self._partition: EARLIEST})).all_or_raise()
             return found[self._partition].offset
 
-        beginning = await self._core.retrying(
+        log_start_offset = await self._core.retrying(
             attempt, timeout_ms=self._wait_seconds_max * 1000, what="The lookup of offsets"
         )
         offset = self._state.fetch_offset
-        return OffsetsOutOfRange(offset, beginning if beginning > offset else None)
+        return OffsetsOutOfRange(offset, log_start_offset if log_start_offset > offset else None)
 
     def seek(self, offset: int) -> None:
         """Go on there: offsets before it are gone."""
@@ -175,7 +175,7 @@ class RangeFetcher:
         self._loop_thread.run(seek)
 
     def interrupt(self) -> None:
-        """Nobody wants more: whoever waits for an answer waits no longer."""
+        """Nobody wants more: whoever waits for an fetched waits no longer."""
         self._ready.put(None)
 
     def close(self) -> None:
@@ -197,8 +197,8 @@ class RangeFetcher:
         self.close()
 
 
-def _for_range(settings: Mapping[str, Any], wanted: OffsetRange) -> dict[str, Any]:
+def _for_range(settings: Mapping[str, Any], offset_range: OffsetRange) -> dict[str, Any]:
     """A few records do not need megabytes: what lies behind them would be sent and thrown away. Large records come in more responses."""
-    enough = max(wanted.size * RECORD_BYTES, SMALL_BYTES)
+    enough = max(offset_range.size * RECORD_BYTES, SMALL_BYTES)
     names = ("fetch.max.bytes", "max.partition.fetch.bytes")
     return {**settings, **{name: min(int(settings[name]), enough) for name in names if name in settings}}

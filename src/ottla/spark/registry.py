@@ -50,16 +50,16 @@ class Registry:
     def by_id(self, schema_id: int) -> RegisteredSchema:
         found = self._by_id.get(schema_id)
         if found is None:
-            told = self._ask(f"/schemas/ids/{schema_id}", what=f"schema {schema_id}")
-            found = self._by_id[schema_id] = self._made(schema_id, told)
+            response = self._request(f"/schemas/ids/{schema_id}", what=f"schema {schema_id}")
+            found = self._by_id[schema_id] = self._registered_schema(schema_id, response)
         return found
 
     def latest(self, subject: str) -> RegisteredSchema:
         """That of the subject's last version."""
-        told = self._ask(
+        response = self._request(
             f"/subjects/{urllib.parse.quote(subject, safe='')}/versions/latest", what=f"subject {subject!r}"
         )
-        found = self._made(told["id"], told)
+        found = self._registered_schema(response["id"], response)
         self._by_id[found.id] = found
         return found
 
@@ -67,25 +67,25 @@ class Registry:
         """The id of a schema under a subject; it is added there if it is not there yet."""
         body = {"schema": text} if schema_type == "AVRO" else {"schema": text, "schemaType": schema_type}
         path = f"/subjects/{urllib.parse.quote(subject, safe='')}/versions"
-        return int(self._ask(path, body, what=f"a new version of subject {subject!r}")["id"])
+        return int(self._request(path, body, what=f"a new version of subject {subject!r}")["id"])
 
-    def _made(self, schema_id: int, told: dict[str, Any]) -> RegisteredSchema:
-        schema_type = told.get("schemaType") or "AVRO"
-        text = told["schema"]
-        if told.get("references"):
+    def _registered_schema(self, schema_id: int, response: dict[str, Any]) -> RegisteredSchema:
+        schema_type = response.get("schemaType") or "AVRO"
+        text = response["schema"]
+        if response.get("references"):
             raise RegistryError(
                 f"Schema {schema_id} refers to others, which is not supported: register it with all it needs inside."
             )
         if schema_type == "PROTOBUF":
-            text = self._ask(f"/schemas/ids/{schema_id}?format=serialized", what=f"schema {schema_id}")["schema"]
+            text = self._request(f"/schemas/ids/{schema_id}?format=serialized", what=f"schema {schema_id}")["schema"]
         return RegisteredSchema(schema_id, schema_type, text)
 
-    def _ask(self, path: str, body: dict[str, Any] | None = None, *, what: str) -> dict[str, Any]:
+    def _request(self, path: str, body: dict[str, Any] | None = None, *, what: str) -> dict[str, Any]:
         problem = "there is no address"
         for _ in range(TRIES_MAX):
             for url in self._urls:
                 try:
-                    return self._ask_one(url, path, body)
+                    return self._request_from(url, path, body)
                 except urllib.error.HTTPError as error:
                     problem = f"it responses {error.code}, {_message(error)}"
                     if error.code < 500:
@@ -100,7 +100,7 @@ class Registry:
             f"The schema registry at {shown} was asked for {what}: {problem}. Look at option schemaRegistryUrl."
         )
 
-    def _ask_one(self, url: str, path: str, body: dict[str, Any] | None) -> dict[str, Any]:
+    def _request_from(self, url: str, path: str, body: dict[str, Any] | None) -> dict[str, Any]:
         parts = urllib.parse.urlsplit(url)
         if parts.scheme not in ("http", "https"):
             raise RegistryError(
@@ -115,8 +115,8 @@ class Registry:
             plain = f"{urllib.parse.unquote(parts.username)}:{urllib.parse.unquote(parts.password or '')}"
             request.add_header("Authorization", "Basic " + base64.b64encode(plain.encode()).decode())
         with urllib.request.urlopen(request, timeout=SECONDS_MAX) as answer:
-            told: dict[str, Any] = json.loads(answer.read(RESPONSE_BYTES_MAX))
-        return told
+            response: dict[str, Any] = json.loads(answer.read(RESPONSE_BYTES_MAX))
+        return response
 
 
 def _message(error: urllib.error.HTTPError) -> str:

@@ -25,14 +25,14 @@ def session(
 
     `master` is any that Spark knows, `local[*]` unless given. `config` are Spark's own, before those that are set here.
     """
-    wanted = master or os.environ.get("SPARK_MASTER") or "local[*]"
-    prepare_environment(wanted)
+    master_url = master or os.environ.get("SPARK_MASTER") or "local[*]"
+    prepare_environment(master_url)
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.appName(app_name)
     if SparkSession.getActiveSession() is None or master is not None or config:
-        builder = builder.master(wanted)
-        for name, value in (defaults(wanted) | dict(config or {})).items():
+        builder = builder.master(master_url)
+        for name, value in (defaults(master_url) | dict(config or {})).items():
             builder = builder.config(name, value)
     spark = builder.getOrCreate()
     register(spark)

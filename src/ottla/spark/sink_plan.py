@@ -66,28 +66,32 @@ def _by_name(schema: "StructType") -> dict[str, Any]:
 def _check_types(columns: dict[str, Any], encoders: "Mapping[str, Encoder | None]") -> None:
     from pyspark.sql.types import BinaryType, IntegerType, StringType, TimestampType
 
-    wanted: dict[str, tuple[tuple[type, ...], str]] = {
+    expected: dict[str, tuple[tuple[type, ...], str]] = {
         "key": ((StringType, BinaryType), "string or binary"),
         "value": ((StringType, BinaryType), "string or binary"),
         "topic": ((StringType,), "string"),
         "partition": ((IntegerType,), "int"),
         "timestamp": ((TimestampType,), "timestamp"),
     }
-    for name, (types, words) in wanted.items():
+    for name, (types, description) in expected.items():
         if name in columns and encoders.get(name) is None and not isinstance(columns[name], types):
             hint = f"; option {name}Format makes bytes of it" if name in encoders else ""
-            raise OptionError(f"Column {name!r} is {columns[name].simpleString()}, and must be {words}{hint}.")
+            raise OptionError(f"Column {name!r} is {columns[name].simpleString()}, and must be {description}{hint}.")
     if "headers" in columns and not _are_headers(columns["headers"]):
-        kind = "array<struct<key:string,value:binary>>"
-        raise OptionError(f"Column 'headers' is {columns['headers'].simpleString()}, and must be {kind}.")
+        data_type = "array<struct<key:string,value:binary>>"
+        raise OptionError(f"Column 'headers' is {columns['headers'].simpleString()}, and must be {data_type}.")
 
 
-def _are_headers(kind: Any) -> bool:
+def _are_headers(data_type: Any) -> bool:
     from pyspark.sql.types import ArrayType, BinaryType, StringType, StructType
 
-    if not isinstance(kind, ArrayType) or not isinstance(kind.elementType, StructType) or len(kind.elementType) != 2:
+    if (
+        not isinstance(data_type, ArrayType)
+        or not isinstance(data_type.elementType, StructType)
+        or len(data_type.elementType) != 2
+    ):
         return False
-    key, value = kind.elementType.fields
+    key, value = data_type.elementType.fields
     return (
         (key.name, value.name) == ("key", "value")
         and isinstance(key.dataType, StringType)

@@ -29,7 +29,7 @@ class ProducerPool:
         self._idle: dict[tuple[tuple[str, str], ...], Producer] = {}
         self._producers_max = producers_max
 
-    def take(self, configs: tuple[tuple[str, str], ...]) -> "Producer":
+    def acquire(self, configs: tuple[tuple[str, str], ...]) -> "Producer":
         """One that nobody else uses until it is given back."""
         found = self._idle.pop(configs, None)
         if found is not None:
@@ -53,12 +53,12 @@ def producer_pool() -> ProducerPool:
 
 def write_task(plan: "SinkPlan", batches: Iterator[Any]) -> dict[tuple[str, int], int]:
     """Write all rows and wait until they are acknowledged; how many went where. A producer that failed is not used again."""
-    producer = producer_pool().take(plan.kafka)
-    sending = TaskWriter(plan, producer)
+    producer = producer_pool().acquire(plan.kafka)
+    writer = TaskWriter(plan, producer)
     try:
         for batch in batches:
-            sending.add(batch)
-        counts = sending.finish()
+            writer.add(batch)
+        counts = writer.finish()
     except BaseException as error:
         producer.close(0)
         if isinstance(error, ClientError):
@@ -74,7 +74,7 @@ class TaskWriter:
     def __init__(self, plan: "SinkPlan", producer: "Producer") -> None:
         self._plan = plan
         self._producer = producer
-        self._waiting: list[Any] = []
+        self._buffered: list[Any] = []
         self._buffered_rows = 0
         self._buffered_bytes = 0
         self._in_flight: list[BlockingColumnSendFuture] = []
@@ -82,7 +82,7 @@ class TaskWriter:
 
     def add(self, batch: Any) -> None:
         """Take a `pyarrow.RecordBatch`; send when enough came together."""
-        self._waiting.append(batch)
+        self._buffered.append(batch)
         self._buffered_rows += batch.num_rows
         self._buffered_bytes += batch.nbytes
         if self._buffered_rows >= ROWS_MAX or self._buffered_bytes >= BYTES_MAX:
@@ -101,8 +101,8 @@ class TaskWriter:
             return
         import pyarrow as pa
 
-        table = pa.Table.from_batches(self._waiting)
-        self._waiting, self._buffered_rows, self._buffered_bytes = [], 0, 0
+        table = pa.Table.from_batches(self._buffered)
+        self._buffered, self._buffered_rows, self._buffered_bytes = [], 0, 0
         table = table.rename_columns(
             [name.lower() if name.lower() in self._plan.columns else name for name in table.column_names]
         )
@@ -145,8 +145,8 @@ class TaskWriter:
 
     def _count(self, sent: "BlockingColumnSendFuture") -> None:
         for partition, count in sent.result().items():
-            place = (sent.topic, partition)
-            self._counts[place] = self._counts.get(place, 0) + count
+            key = (sent.topic, partition)
+            self._counts[key] = self._counts.get(key, 0) + count
 
 
 def _by_topic(table: Any) -> "Iterator[tuple[str, Any]]":

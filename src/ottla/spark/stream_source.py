@@ -60,7 +60,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self.__dict__ | {"_offset_reader": None}
 
     @property
-    def _ask(self) -> OffsetReader:
+    def _reader(self) -> OffsetReader:
         if self._offset_reader is None:
             self._offset_reader = OffsetReader(self._options, self._topics)
         return self._offset_reader
@@ -70,24 +70,25 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def initialOffset(self) -> OffsetJson:
         """Spark asks twice for it, and must get the same answer."""
         if self._initial is None:
-            partitions = self._ask.partitions()
-            self._known_ids = dict(self._ask.topic_ids)
-            self._initial = self._ask.resolve(self._start, partitions)
+            partitions = self._reader.partitions()
+            self._known_ids = dict(self._reader.topic_ids)
+            self._initial = self._reader.resolve(self._start, partitions)
             self._is_first = True
         return offsets_to_json(self._initial)
 
     def latestOffset(self, start: OffsetJson, limit: ReadLimit) -> OffsetJson:
         """Where the next micro-batch ends: within the limits of the options, unless Spark asks for all there is."""
-        begun = offsets_from_json(start)
+        start_offsets = offsets_from_json(start)
         if self._is_first and self._start.is_time_dependent:
             # A place that is of now is another after a restart. As the first micro-batch is empty nothing lies between the two.
             self._is_first = False
             return start
-        latest = self._latest(begun)
-        fresh = [partition for partition in latest if partition not in begun]
-        base = begun | self._earliest_of_new(fresh)
+        latest = self._latest(start_offsets)
+        new_partitions = [partition for partition in latest if partition not in start_offsets]
+        base = start_offsets | self._earliest_of_new(new_partitions)
         ends = {
-            partition: end if partition in begun else max(end, base[partition]) for partition, end in latest.items()
+            partition: end if partition in start_offsets else max(end, base[partition])
+            for partition, end in latest.items()
         }
         if not isinstance(limit, ReadAllAvailable):
             if self._target is None and self._is_below_minimum(base, ends):
@@ -96,22 +97,22 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 ends = limit_offsets(base, ends, self._options["maxOffsetsPerTrigger"])
         return offsets_to_json(ends)
 
-    def _latest(self, begun: Offsets) -> Offsets:
+    def _latest(self, start_offsets: Offsets) -> Offsets:
         """The ends of all partitions; those of a topic that is gone are left out, where that is no failure."""
         if self._target is None:
-            partitions = self._ask.existing_partitions()
+            partitions = self._reader.existing_partitions()
             self._check_ids()
-            latest = self._ask.latest(partitions)
+            latest = self._reader.latest(partitions)
         else:
-            latest = {partition: max(end, begun.get(partition, end)) for partition, end in self._target.items()}
-        gone = [partition for partition in begun if partition not in latest]
+            latest = {partition: max(end, start_offsets.get(partition, end)) for partition, end in self._target.items()}
+        gone = [partition for partition in start_offsets if partition not in latest]
         if gone and self._options["failOnDataLoss"]:
             raise DataLossError(f"{', '.join(map(str, gone))} is gone: the topic was deleted.")
         return latest
 
     def _check_ids(self) -> None:
         """A topic that was deleted and made again has the same name and another id."""
-        ids = self._ask.topic_ids
+        ids = self._reader.topic_ids
         for name, known in self._known_ids.items():
             if name in ids and ids[name] != known and self._options["failOnDataLoss"]:
                 raise DataLossError(f"Topic {name!r} was deleted and made again while the query ran.")
@@ -119,7 +120,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _earliest_of_new(self, partitions: list[TopicPartition]) -> Offsets:
         """Partitions that are new are read from their beginning, which is 0 unless records were deleted meanwhile."""
-        found = self._ask.earliest(partitions)
+        found = self._reader.earliest(partitions)
         for partition, offset in found.items():
             if offset and self._options["failOnDataLoss"]:
                 raise DataLossError(
@@ -133,8 +134,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if minimum is None:
             return False
         now_s = time.monotonic()
-        fresh = sum(max(end - base[partition], 0) for partition, end in ends.items())
-        if fresh < minimum and now_s - self._last_trigger_s < self._options["maxTriggerDelay"] / 1000:
+        new_partitions = sum(max(end - base[partition], 0) for partition, end in ends.items())
+        if new_partitions < minimum and now_s - self._last_trigger_s < self._options["maxTriggerDelay"] / 1000:
             return True
         self._last_trigger_s = now_s
         return False
@@ -150,22 +151,24 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """For the progress of the query: how far it could read."""
         if self._offset_reader is None:
             return None
-        return offsets_to_json(self._ask.latest(self._ask.existing_partitions()))
+        return offsets_to_json(self._reader.latest(self._reader.existing_partitions()))
 
     def prepareForTriggerAvailableNow(self) -> None:
-        self._target = self._ask.latest(self._ask.partitions())
-        self._known_ids = dict(self._ask.topic_ids)
+        self._target = self._reader.latest(self._reader.partitions())
+        self._known_ids = dict(self._reader.topic_ids)
 
     # Tasks
 
     def partitions(self, start: OffsetJson, end: OffsetJson) -> list[InputPartition]:
-        begun, ends = offsets_from_json(start), offsets_from_json(end)
-        fresh = self._earliest_of_new([partition for partition in ends if partition not in begun])
+        start_offsets, ends = offsets_from_json(start), offsets_from_json(end)
+        new_partitions = self._earliest_of_new([partition for partition in ends if partition not in start_offsets])
         ranges = []
         for partition in sorted(ends):
-            first = begun.get(partition, fresh.get(partition, 0))
+            first = start_offsets.get(partition, new_partitions.get(partition, 0))
             if first > ends[partition]:
-                first = self._start_of_truncated(partition, first, ends[partition], is_initial=begun == self._initial)
+                first = self._start_of_truncated(
+                    partition, first, ends[partition], is_initial=start_offsets == self._initial
+                )
             ranges.append(OffsetRange(*partition, first, ends[partition]))
         return [
             RangePartition(each)
@@ -182,7 +185,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             raise DataLossError(
                 f"{partition} was read up to offset {first} and now ends with {end}: the topic was deleted and made again."
             )
-        return self._ask.earliest([partition])[partition]
+        return self._reader.earliest([partition])[partition]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         assert isinstance(partition, RangePartition)
@@ -195,7 +198,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._group is None:
             return
         try:
-            self._ask.commit(self._group, offsets_from_json(end))
+            self._reader.commit(self._group, offsets_from_json(end))
         except ClientError as error:
             warnings.warn(
                 f"The progress of the query was not committed to group {self._group!r}: {error}", stacklevel=1

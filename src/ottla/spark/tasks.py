@@ -18,22 +18,22 @@ if TYPE_CHECKING:
 class RangePartition(InputPartition):
     """A range on its way from the driver to a task."""
 
-    def __init__(self, wanted: OffsetRange) -> None:
-        super().__init__(tuple(wanted))
+    def __init__(self, offset_range: OffsetRange) -> None:
+        super().__init__(tuple(offset_range))
 
     @property
     def range(self) -> OffsetRange:
         return OffsetRange(*self.value)
 
 
-def read_range(wanted: OffsetRange, schema: "StructType", options: Options, raw: dict[str, str]) -> Iterator[Any]:
-    """The records of a range. Offsets that are gone end the task, or are passed over with `failOnDataLoss=false`."""
+def read_range(offset_range: OffsetRange, schema: "StructType", options: Options, raw: dict[str, str]) -> Iterator[Any]:
+    """The records of a range. Offsets that are error end the task, or are passed over with `failOnDataLoss=false`."""
     from pyspark.sql.pandas.types import to_arrow_schema
 
     from ottla.spark.arrow_batches import ArrowDecoder
+    from ottla.spark.data_source import record_schema
     from ottla.spark.prefetch import Prefetcher
     from ottla.spark.range_fetcher import RangeFetcher
-    from ottla.spark.schema import record_schema
     from ottla.wire.errors import MalformedMessage
 
     settings = consumer_settings(options)
@@ -41,13 +41,15 @@ def read_range(wanted: OffsetRange, schema: "StructType", options: Options, raw:
     convert = _value_decoder(schema, record, options, raw)
     decoder = ArrowDecoder(
         to_arrow_schema(record, timezone="UTC"),
-        wanted,
+        offset_range,
         read_committed=settings.get("isolation.level") == "read_committed",
         check_crcs=settings.get("check.crcs", "true").strip().lower() == "true",
     )
     try:
-        with RangeFetcher(settings, wanted, wait_seconds_max=options["kafkaConsumer.pollTimeoutMs"] / 1000) as fetch:
-            responses = _responses(fetch, wanted, options["failOnDataLoss"])
+        with RangeFetcher(
+            settings, offset_range, wait_seconds_max=options["kafkaConsumer.pollTimeoutMs"] / 1000
+        ) as fetch:
+            responses = _responses(fetch, offset_range, options["failOnDataLoss"])
             decoded = (columns for fetched in responses for columns in decoder.columns_of(fetched))
             with Prefetcher(decoded, fetch.interrupt) as ahead:
                 for columns in ahead:
@@ -55,43 +57,45 @@ def read_range(wanted: OffsetRange, schema: "StructType", options: Options, raw:
                         yield batch if convert is None else convert(batch)
     except MalformedMessage as error:
         raise SourceError(
-            f"{wanted.topic}-{wanted.partition} is damaged between offsets {wanted.start} and {wanted.end}: {error}. "
+            f"{offset_range.topic}-{offset_range.partition} is damaged between offsets {offset_range.start} and {offset_range.end}: {error}. "
             "Read around it with startingOffsets and endingOffsets, or let another replica lead."
         ) from error
     except ClientError as error:
         raise wrap_client_error(
-            error, options.kafka["bootstrap.servers"], f"Reading {wanted.topic}-{wanted.partition}"
+            error, options.kafka["bootstrap.servers"], f"Reading {offset_range.topic}-{offset_range.partition}"
         ) from error
 
 
-def _responses(fetch: Any, wanted: OffsetRange, fails: bool) -> Iterator[Any]:
+def _responses(fetch: Any, offset_range: OffsetRange, fail_on_data_loss: bool) -> Iterator[Any]:
     from ottla.spark.range_fetcher import OffsetsOutOfRange, TopicDeleted
 
-    name = f"{wanted.topic}-{wanted.partition}"
+    name = f"{offset_range.topic}-{offset_range.partition}"
     while True:
         try:
             yield from fetch.responses()
             return
         except TopicDeleted:
-            if fails:
-                raise DataLossError(f"Topic {wanted.topic!r} is gone: it was deleted while it was read.") from None
+            if fail_on_data_loss:
+                raise DataLossError(
+                    f"Topic {offset_range.topic!r} is error: it was deleted while it was read."
+                ) from None
             return
-        except OffsetsOutOfRange as gone:
-            if gone.beginning is None:
-                if fails:
+        except OffsetsOutOfRange as error:
+            if error.log_start_offset is None:
+                if fail_on_data_loss:
                     raise DataLossError(
-                        f"Offset {gone.offset} of {name} lies behind its end: the topic was deleted and made again, or its log "
+                        f"Offset {error.offset} of {name} lies behind its end: the topic was deleted and made again, or its log "
                         "was cut off."
                     ) from None
                 return
-            if fails:
+            if fail_on_data_loss:
                 raise DataLossError(
-                    f"Offsets {gone.offset} to {min(gone.beginning, wanted.end) - 1} of {name} are gone: its retention was "
+                    f"Offsets {error.offset} to {min(error.log_start_offset, offset_range.end) - 1} of {name} are error: its retention was "
                     "shorter than the time until they were read."
                 ) from None
-            if gone.beginning >= wanted.end:
+            if error.log_start_offset >= offset_range.end:
                 return
-            fetch.seek(gone.beginning)
+            fetch.seek(error.log_start_offset)
 
 
 def _value_decoder(schema: "StructType", record: "StructType", options: Options, raw: dict[str, str]) -> Any:

@@ -21,7 +21,7 @@ class Codec(Protocol):
     def encode(self, column: Any) -> Any: ...
 
 
-def decode_each(column: Any, kind: Any, read: Callable[[bytes], Any]) -> Decoded:
+def decode_each(column: Any, arrow_type: Any, read: Callable[[bytes], Any]) -> Decoded:
     """Row by row: `read` makes of bytes what Arrow takes for this type, and raises what it likes."""
     import pyarrow as pa
 
@@ -36,22 +36,22 @@ def decode_each(column: Any, kind: Any, read: Callable[[bytes], Any]) -> Decoded
                 errors[index] = reason(error)
         found.append(value)
     try:
-        return Decoded(pa.array(found, kind), errors)
+        return Decoded(pa.array(found, arrow_type), errors)
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
-        return _find_mismatches(found, kind, errors)
+        return _find_mismatches(found, arrow_type, errors)
 
 
-def _find_mismatches(found: list[Any], kind: Any, errors: dict[int, str]) -> Decoded:
+def _find_mismatches(found: list[Any], arrow_type: Any, errors: dict[int, str]) -> Decoded:
     """Find the rows that are not of the type."""
     import pyarrow as pa
 
     for index, value in enumerate(found):
         try:
-            pa.array([value], kind)
+            pa.array([value], arrow_type)
         except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
             errors[index] = reason(error)
             found[index] = None
-    return Decoded(pa.array(found, kind), dict(sorted(errors.items())))
+    return Decoded(pa.array(found, arrow_type), dict(sorted(errors.items())))
 
 
 def reason(error: Exception) -> str:
@@ -62,16 +62,16 @@ def reason(error: Exception) -> str:
 class StringCodec:
     """Text in UTF-8."""
 
-    def __init__(self, kind: Any) -> None:
-        self._kind = kind
+    def __init__(self, arrow_type: Any) -> None:
+        self._arrow_type = arrow_type
 
     def decode(self, column: Any) -> Decoded:
         import pyarrow as pa
 
         try:
-            return Decoded(column.cast(self._kind), {})
+            return Decoded(column.cast(self._arrow_type), {})
         except pa.ArrowInvalid:
-            return decode_each(column, self._kind, lambda data: data.decode())
+            return decode_each(column, self._arrow_type, lambda data: data.decode())
 
     def encode(self, column: Any) -> Any:
         import pyarrow as pa
@@ -82,11 +82,11 @@ class StringCodec:
 class ArrowIpcCodec:
     """Each value is a stream of Arrow's IPC format: a small table, so the column holds lists of structs."""
 
-    def __init__(self, kind: Any) -> None:
+    def __init__(self, arrow_type: Any) -> None:
         import pyarrow as pa
 
-        self._kind = kind
-        self._schema = pa.schema(list(kind.value_type if pa.types.is_list(kind) else kind))
+        self._arrow_type = arrow_type
+        self._schema = pa.schema(list(arrow_type.value_type if pa.types.is_list(arrow_type) else arrow_type))
 
     def decode(self, column: Any) -> Decoded:
         import pyarrow as pa
@@ -100,13 +100,13 @@ class ArrowIpcCodec:
             rows: list[Any] = table.select(self._schema.names).cast(self._schema).to_pylist()
             return rows
 
-        return decode_each(column, self._kind, read)
+        return decode_each(column, self._arrow_type, read)
 
     def encode(self, column: Any) -> Any:
         """A struct becomes a table of one row."""
         import pyarrow as pa
 
-        is_list = pa.types.is_list(self._kind)
+        is_list = pa.types.is_list(self._arrow_type)
         found: list[bytes | None] = []
         for index in range(len(column)):
             if not column[index].is_valid:

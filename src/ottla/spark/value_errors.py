@@ -15,7 +15,7 @@ HEADER_PREFIX = "ottla.error."
 
 
 def error_type() -> "StructType":
-    """What `errorColumn` holds where a row does not decode: which field, why, and its bytes."""
+    """What `errorColumn` holds where a row does not decode: which field, reason, and its bytes."""
     from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 
     return StructType(
@@ -41,12 +41,12 @@ class BatchDecoder:
         for name, given in self._formats.items():
             found = decode_field(given, batch.column(name), self._schema.field(name).type)
             decoded[name] = found.column
-            for row, why in found.errors.items():
-                errors[row] = (name, why)
+            for row, reason in found.errors.items():
+                errors[row] = (name, reason)
         if errors and self._error_column is None and self._options["errorTopic"] is None:
-            row, (name, why) = min(errors.items())
+            row, (name, reason) = min(errors.items())
             raise SourceError(
-                f"{_place(batch, row)}: its {name} is no {self._formats[name].format}: {why}. Option errorColumn or "
+                f"{_record_name(batch, row)}: its {name} is no {self._formats[name].format}: {reason}. Option errorColumn or "
                 "errorTopic tells where to put such records."
             )
         arrays = []
@@ -55,12 +55,12 @@ class BatchDecoder:
                 arrays.append(_error_array(batch, errors, field.type))
             else:
                 arrays.append(decoded.get(field.name) if field.name in decoded else batch.column(field.name))
-        made = pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+        decoded_batch = pa.RecordBatch.from_arrays(arrays, schema=self._schema)
         if errors and self._options["errorTopic"] is not None:
             self._send_to_error_topic(batch, errors)
             kept = [row not in errors for row in range(batch.num_rows)]
-            made = made.filter(pa.array(kept))
-        return made
+            decoded_batch = decoded_batch.filter(pa.array(kept))
+        return decoded_batch
 
     def _send_to_error_topic(self, batch: Any, errors: dict[int, tuple[str, str]]) -> None:
         """Write the bad records to the topic for them, and wait: their rows are left out only when they are safe."""
@@ -73,25 +73,27 @@ class BatchDecoder:
         bad = batch.take(pa.array(rows))
         headers = []
         for index, row in enumerate(rows):
-            name, why = errors[row]
-            told = {
+            name, reason = errors[row]
+            details = {
                 "topic": bad.column("topic")[index].as_py(),
                 "partition": bad.column("partition")[index].as_py(),
                 "offset": bad.column("offset")[index].as_py(),
                 "field": name,
-                "reason": why,
+                "reason": reason,
             }
-            headers.append([{"key": HEADER_PREFIX + key, "value": str(value).encode()} for key, value in told.items()])
-        kind = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+            headers.append(
+                [{"key": HEADER_PREFIX + key, "value": str(value).encode()} for key, value in details.items()]
+            )
+        arrow_type = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
         configs = tuple(sorted({**DEFAULTS, "bootstrap.servers": self._options.kafka["bootstrap.servers"]}.items()))
-        producer = producer_pool().take(configs)
+        producer = producer_pool().acquire(configs)
         try:
             producer.send_columns(
                 self._options["errorTopic"],
                 bad.column("value"),
                 bad.column("key"),
                 timestamps=bad.column("timestamp"),
-                headers=pa.array(headers, kind),
+                headers=pa.array(headers, arrow_type),
             ).result()
         except BaseException:
             producer.close(0)
@@ -99,33 +101,33 @@ class BatchDecoder:
         producer_pool().release(configs, producer)
 
 
-def _place(batch: Any, row: int) -> str:
+def _record_name(batch: Any, row: int) -> str:
     topic, partition, offset = (batch.column(name)[row].as_py() for name in ("topic", "partition", "offset"))
     return f"The record at offset {offset} of {topic}-{partition} does not decode"
 
 
-def _error_array(batch: Any, errors: dict[int, tuple[str, str]], kind: Any) -> Any:
+def _error_array(batch: Any, errors: dict[int, tuple[str, str]], arrow_type: Any) -> Any:
     import pyarrow as pa
 
     if not errors:
-        return pa.nulls(batch.num_rows, kind)
-    told: list[Any] = [None] * batch.num_rows
-    for row, (name, why) in errors.items():
-        told[row] = {"field": name, "reason": why, "bytes": batch.column(name)[row].as_py()}
-    return pa.array(told, kind)
+        return pa.nulls(batch.num_rows, arrow_type)
+    details: list[Any] = [None] * batch.num_rows
+    for row, (name, reason) in errors.items():
+        details[row] = {"field": name, "reason": reason, "bytes": batch.column(name)[row].as_py()}
+    return pa.array(details, arrow_type)
 
 
 # One field
 
 
-def decode_field(given: FieldFormat, column: Any, kind: Any) -> Decoded:
+def decode_field(given: FieldFormat, column: Any, arrow_type: Any) -> Decoded:
     """A column of bytes as one of an Arrow type."""
     if given.is_framed:
-        return _decode_framed(given, column, kind)
-    return codec_for(given.format, kind, given.schema, given.message, given.option).decode(column)
+        return _decode_framed(given, column, arrow_type)
+    return codec_for(given.format, arrow_type, given.schema, given.message, given.option).decode(column)
 
 
-def _decode_framed(given: FieldFormat, column: Any, kind: Any) -> Decoded:
+def _decode_framed(given: FieldFormat, column: Any, arrow_type: Any) -> Decoded:
     """Values that name their schemas: those of one schema are decoded together."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -133,20 +135,20 @@ def _decode_framed(given: FieldFormat, column: Any, kind: Any) -> Decoded:
     heads = _slice_values(column, 0, FRAME_BYTES + (1 if given.format == "protobuf" else 0)).dictionary_encode()
     names = heads.dictionary.to_pylist()
     if len(names) == 1 and not column.null_count:
-        return _decode_body(given, names[0], column, kind)
+        return _decode_body(given, names[0], column, arrow_type)
     rows_of = heads.indices
-    pieces, places = [], []
+    pieces, row_numbers = [], []
     errors: dict[int, str] = {}
     for index, head in enumerate(names):
         rows = pc.indices_nonzero(pc.equal(rows_of, index).fill_null(False))
-        found = _decode_body(given, head, column.take(rows), kind)
+        found = _decode_body(given, head, column.take(rows), arrow_type)
         pieces.append(found.column)
         numbers = rows.to_pylist()
-        places += numbers
-        errors |= {numbers[row]: why for row, why in found.errors.items()}
+        row_numbers += numbers
+        errors |= {numbers[row]: reason for row, reason in found.errors.items()}
     nulls = pc.indices_nonzero(column.is_null()).to_pylist()
-    together = pa.concat_arrays([*pieces, pa.nulls(len(nulls), kind)])
-    order = pc.sort_indices(pa.array(places + nulls, pa.int64()))
+    together = pa.concat_arrays([*pieces, pa.nulls(len(nulls), arrow_type)])
+    order = pc.sort_indices(pa.array(row_numbers + nulls, pa.int64()))
     return Decoded(together.take(order), dict(sorted(errors.items())))
 
 
@@ -164,31 +166,31 @@ def _slice_values(column: Any, first: int, size: int | None) -> Any:
     return BinaryColumn(*gather(whole.data, whole.offsets[:-1] + first, sizes), whole.nulls).to_arrow()
 
 
-def _decode_body(given: FieldFormat, head: bytes, column: Any, kind: Any) -> Decoded:
+def _decode_body(given: FieldFormat, head: bytes, column: Any, arrow_type: Any) -> Decoded:
     """Values that begin with the same bytes."""
     import pyarrow as pa
 
-    def all_wrong(why: str) -> Decoded:
-        return Decoded(pa.nulls(len(column), kind), dict.fromkeys(range(len(column)), why))
+    def all_failed(reason: str) -> Decoded:
+        return Decoded(pa.nulls(len(column), arrow_type), dict.fromkeys(range(len(column)), reason))
 
     if len(head) < FRAME_BYTES or head[0] != MAGIC:
-        return all_wrong(f"it does not begin with the {FRAME_BYTES} bytes that name its schema")
+        return all_failed(f"it does not begin with the {FRAME_BYTES} bytes that name its schema")
     _, schema_id = FRAME.unpack_from(head)
     assert given.registry is not None
     try:
         found = registry_at(given.registry).by_id(schema_id)
     except UnknownSchema as error:
-        return all_wrong(str(error))
+        return all_failed(str(error))
     if found.schema_type != REGISTRY_TYPES[given.format]:
-        return all_wrong(f"its schema {schema_id} is {found.schema_type}")
+        return all_failed(f"its schema {schema_id} is {found.schema_type}")
     skipped = FRAME_BYTES
     if given.format == "protobuf":
         if head[FRAME_BYTES:] != b"\0":
-            return all_wrong("it is not the first message of its schema")
+            return all_failed("it is not the first message of its schema")
         skipped += 1
     body = _slice_values(column, skipped, None)
     if given.format == "avro" and given.schema is not None:
         from ottla.spark.values_avro import AvroCodec
 
-        return AvroCodec(kind, found.text, given.schema).decode(body)
-    return codec_for(given.format, kind, found.text, given.message, given.option).decode(body)
+        return AvroCodec(arrow_type, found.text, given.schema).decode(body)
+    return codec_for(given.format, arrow_type, found.text, given.message, given.option).decode(body)

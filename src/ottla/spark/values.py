@@ -130,8 +130,8 @@ def declared_type(given: FieldFormat) -> "DataType":
         from ottla.spark.values_protobuf import find_message, load_set, spark_type
 
         return spark_type(find_message(load_set(text, given.option), given.message, given.option), given.option)
-    kind = _struct(text, given.option)
-    return ArrayType(kind) if given.format == "arrow-ipc" else kind
+    data_type = _struct(text, given.option)
+    return ArrayType(data_type) if given.format == "arrow-ipc" else data_type
 
 
 def _struct(text: str, option: str) -> "StructType":
@@ -173,25 +173,25 @@ def batch_decoder(schema: "StructType", raw: Mapping[str, str]) -> Callable[[Any
 
 
 @cache
-def codec_for(format_name: str, kind: Any, schema: str | None, message: str | None, option: str) -> Codec:
+def codec_for(format_name: str, data_type: Any, schema: str | None, message: str | None, option: str) -> Codec:
     """The codec of a format for columns of an Arrow type. `schema` is that of the bytes, where the format has one."""
     match format_name:
         case "string":
-            return StringCodec(kind)
+            return StringCodec(data_type)
         case "arrow-ipc":
-            return ArrowIpcCodec(kind)
+            return ArrowIpcCodec(data_type)
         case "json":
             from ottla.spark.values_json import JsonCodec
 
-            return JsonCodec(kind)
+            return JsonCodec(data_type)
         case "avro":
             from ottla.spark.values_avro import AvroCodec
 
-            return AvroCodec(kind, _needed(schema, option))
+            return AvroCodec(data_type, _needed(schema, option))
         case "protobuf":
             from ottla.spark.values_protobuf import ProtobufCodec, find_message, load_set
 
-            return ProtobufCodec(kind, find_message(load_set(_needed(schema, option), option), message, option))
+            return ProtobufCodec(data_type, find_message(load_set(_needed(schema, option), option), message, option))
     raise AssertionError(format_name)
 
 
@@ -293,7 +293,7 @@ def _encoder(schema: "StructType", given: FieldFormat, topic: str | None) -> Enc
     names = {name.lower(): name for name in schema.names}
     columns: tuple[str, ...]
     if given.field in names:
-        kind: DataType = schema[names[given.field]].dataType
+        data_type: DataType = schema[names[given.field]].dataType
         columns, is_packed = (given.field,), False
     elif given.field == "key":
         return None
@@ -305,8 +305,8 @@ def _encoder(schema: "StructType", given: FieldFormat, topic: str | None) -> Enc
         ]
         if not rest:
             raise OptionError("There is no column 'value', and no other that could become its fields.")
-        kind, columns, is_packed = StructType(rest), tuple(field.name for field in rest), True
-    text = _written_schema(given, kind)
+        data_type, columns, is_packed = StructType(rest), tuple(field.name for field in rest), True
+    text = _written_schema(given, data_type)
     known = None
     if given.is_framed and topic is not None:
         schema_id, text = registered_schema(given, text, topic)
@@ -314,13 +314,13 @@ def _encoder(schema: "StructType", given: FieldFormat, topic: str | None) -> Enc
     return Encoder(given, text, columns, is_packed, known)
 
 
-def _written_schema(given: FieldFormat, kind: "DataType") -> str | None:
+def _written_schema(given: FieldFormat, data_type: "DataType") -> str | None:
     """The schema that a write uses: the one that is given, or for Avro and JSON one made from the column."""
     from pyspark.sql.types import ArrayType, StructType
 
-    shown = kind.simpleString()
-    element = kind.elementType if isinstance(kind, ArrayType) else kind
-    is_struct = isinstance(element, StructType) and (kind is element or given.format in ("arrow-ipc", "json"))
+    shown = data_type.simpleString()
+    element = data_type.elementType if isinstance(data_type, ArrayType) else data_type
+    is_struct = isinstance(element, StructType) and (data_type is element or given.format in ("arrow-ipc", "json"))
     if given.format != "string" and not is_struct:
         raise OptionError(f"Column {given.field!r} is {shown}; format {given.format} writes structs.")
     if given.format == "avro":
@@ -328,7 +328,7 @@ def _written_schema(given: FieldFormat, kind: "DataType") -> str | None:
 
         if given.schema is not None:
             parse_avro(given.schema, given.option)
-        return given.schema or (schema_from_spark(kind) if given.registers or not given.is_framed else None)
+        return given.schema or (schema_from_spark(data_type) if given.registers or not given.is_framed else None)
     if given.format == "protobuf" and not given.is_framed:
         declared_type(given)
         return given.schema
@@ -339,5 +339,9 @@ def _written_schema(given: FieldFormat, kind: "DataType") -> str | None:
     if given.format == "json" and given.registers:
         from ottla.spark.json_schema import schema_from_spark as json_schema
 
-        return given.schema if given.schema is not None and given.schema.lstrip().startswith("{") else json_schema(kind)
+        return (
+            given.schema
+            if given.schema is not None and given.schema.lstrip().startswith("{")
+            else json_schema(data_type)
+        )
     return None

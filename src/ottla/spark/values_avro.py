@@ -25,15 +25,15 @@ def fastavro_module() -> Any:
 class AvroCodec:
     """`written` is the schema of the bytes; with `wanted`, another version of it, defaults and renamings are as Avro has them."""
 
-    def __init__(self, kind: Any, written: str, wanted: str | None = None) -> None:
+    def __init__(self, data_type: Any, written: str, wanted: str | None = None) -> None:
         self._fastavro = fastavro_module()
-        self._kind = kind
+        self._kind = data_type
         self._written = parse_avro(written, "schema")
         self._wanted = parse_avro(wanted, "schema") if wanted is not None and wanted != written else None
 
     def decode(self, column: Any) -> Decoded:
         read, written, wanted = self._fastavro.schemaless_reader, self._written, self._wanted
-        kind = self._kind
+        data_type = self._kind
 
         def one(data: bytes) -> Any:
             source = io.BytesIO(data)
@@ -41,9 +41,9 @@ class AvroCodec:
             left = len(data) - source.tell()
             if left:
                 raise ValueError(f"{left} bytes follow the value")
-            return _pairs(value, kind)
+            return _pairs(value, data_type)
 
-        return decode_each(column, kind, one)
+        return decode_each(column, data_type, one)
 
     def encode(self, column: Any) -> Any:
         import pyarrow as pa
@@ -60,19 +60,19 @@ class AvroCodec:
         return pa.array(found, pa.binary())
 
 
-def _pairs(value: Any, kind: Any) -> Any:
+def _pairs(value: Any, data_type: Any) -> Any:
     """Arrow takes maps as pairs: inside structs and lists it does not look for them itself."""
     import pyarrow as pa
 
-    if value is None or not pa.types.is_nested(kind):
+    if value is None or not pa.types.is_nested(data_type):
         return value
-    if pa.types.is_struct(kind):
+    if pa.types.is_struct(data_type):
         if not isinstance(value, dict):
             return value
-        return {field.name: _pairs(value.get(field.name), field.type) for field in kind}
-    if pa.types.is_map(kind):
-        return [(name, _pairs(each, kind.item_type)) for name, each in value.items()]
-    return [_pairs(each, kind.value_type) for each in value]
+        return {field.name: _pairs(value.get(field.name), field.type) for field in data_type}
+    if pa.types.is_map(data_type):
+        return [(name, _pairs(each, data_type.item_type)) for name, each in value.items()]
+    return [_pairs(each, data_type.value_type) for each in value]
 
 
 def parse_avro(text: str, option: str) -> Any:
@@ -164,15 +164,15 @@ def _complex_to_spark(schema: dict[str, Any], names: dict[str, Any], option: str
             return _to_spark(other, names, option)
 
 
-def schema_from_spark(kind: "DataType") -> str:
+def schema_from_spark(data_type: "DataType") -> str:
     """A schema for columns that have none: every field may be null."""
-    return json.dumps(_from_spark(kind, RECORD_NAME))
+    return json.dumps(_from_spark(data_type, RECORD_NAME))
 
 
-def _from_spark(kind: "DataType", name: str) -> Any:
+def _from_spark(data_type: "DataType", name: str) -> Any:
     from pyspark.sql import types as t
 
-    match kind:
+    match data_type:
         case t.StructType():
             fields = [
                 {
@@ -180,21 +180,26 @@ def _from_spark(kind: "DataType", name: str) -> Any:
                     "type": ["null", _from_spark(each.dataType, f"{name}_{each.name}")],
                     "default": None,
                 }
-                for each in kind.fields
+                for each in data_type.fields
             ]
             return {"type": "record", "name": name, "fields": fields}
         case t.ArrayType():
-            return {"type": "array", "items": ["null", _from_spark(kind.elementType, name + "_item")]}
+            return {"type": "array", "items": ["null", _from_spark(data_type.elementType, name + "_item")]}
         case t.MapType():
-            return {"type": "map", "values": ["null", _from_spark(kind.valueType, name + "_value")]}
+            return {"type": "map", "values": ["null", _from_spark(data_type.valueType, name + "_value")]}
         case t.DecimalType():
-            return {"type": "bytes", "logicalType": "decimal", "precision": kind.precision, "scale": kind.scale}
+            return {
+                "type": "bytes",
+                "logicalType": "decimal",
+                "precision": data_type.precision,
+                "scale": data_type.scale,
+            }
     simple: dict[type[DataType], Any] = {
         t.BooleanType: "boolean", t.ByteType: "int", t.ShortType: "int", t.IntegerType: "int", t.LongType: "long", t.FloatType: "float",
         t.DoubleType: "double", t.StringType: "string", t.BinaryType: "bytes",
         t.TimestampType: {"type": "long", "logicalType": "timestamp-micros"},
         t.TimestampNTZType: {"type": "long", "logicalType": "local-timestamp-micros"}, t.DateType: {"type": "int", "logicalType": "date"},
     }  # fmt: skip
-    if type(kind) not in simple:
-        raise OptionError(f"A column of {kind.simpleString()} has no place in Avro.")
-    return simple[type(kind)]
+    if type(data_type) not in simple:
+        raise OptionError(f"A column of {data_type.simpleString()} has no place in Avro.")
+    return simple[type(data_type)]

@@ -17,9 +17,9 @@ NEWLINE, SPACE, OPEN, CLOSE = b"\n"[0], b" "[0], b"{"[0], b"}"[0]
 class JsonCodec:
     """Objects as structs of one type. Fields that the type does not have are passed over; those that a document lacks are null."""
 
-    def __init__(self, kind: Any) -> None:
-        self._kind = kind
-        self._is_plain = _is_plain(kind)
+    def __init__(self, arrow_type: Any) -> None:
+        self._kind = arrow_type
+        self._is_plain = _is_plain(arrow_type)
 
     def decode(self, column: Any) -> Decoded:
         """Documents that the parser refuses are closed in on by halves, so that one of them does not make all others slow."""
@@ -94,47 +94,47 @@ class JsonCodec:
         return as_text(column).cast(pa.binary())
 
 
-def _is_plain(kind: Any) -> bool:
+def _is_plain(arrow_type: Any) -> bool:
     """Whether Arrow's parser reads it as JSON means it."""
     import pyarrow as pa
 
     is_type = pa.types
-    if is_type.is_struct(kind):
-        return kind.num_fields > 0 and all(_is_plain(field.type) for field in kind)
-    if is_type.is_list(kind):
-        return _is_plain(kind.value_type)
+    if is_type.is_struct(arrow_type):
+        return arrow_type.num_fields > 0 and all(_is_plain(field.type) for field in arrow_type)
+    if is_type.is_list(arrow_type):
+        return _is_plain(arrow_type.value_type)
     return bool(
-        is_type.is_boolean(kind)
-        or is_type.is_integer(kind)
-        or is_type.is_float32(kind)
-        or is_type.is_float64(kind)
-        or is_type.is_string(kind)
+        is_type.is_boolean(arrow_type)
+        or is_type.is_integer(arrow_type)
+        or is_type.is_float32(arrow_type)
+        or is_type.is_float64(arrow_type)
+        or is_type.is_string(arrow_type)
     )
 
 
-def from_json(value: Any, kind: Any) -> Any:
+def from_json(value: Any, arrow_type: Any) -> Any:
     """A parsed document as Arrow takes it: times, dates, decimals and bytes are text in JSON. ValueError where it is of another type."""
     import pyarrow as pa
 
     is_type = pa.types
     if value is None:
         return None
-    if is_type.is_struct(kind):
+    if is_type.is_struct(arrow_type):
         if not isinstance(value, dict):
             raise ValueError(f"{_short(value)} is not an object")
-        return {field.name: from_json(value.get(field.name), field.type) for field in kind}
-    if is_type.is_list(kind):
+        return {field.name: from_json(value.get(field.name), field.type) for field in arrow_type}
+    if is_type.is_list(arrow_type):
         if not isinstance(value, list):
             raise ValueError(f"{_short(value)} is not an array")
-        return [from_json(each, kind.value_type) for each in value]
-    if is_type.is_map(kind):
+        return [from_json(each, arrow_type.value_type) for each in value]
+    if is_type.is_map(arrow_type):
         if not isinstance(value, dict):
             raise ValueError(f"{_short(value)} is not an object")
-        return [(name, from_json(each, kind.item_type)) for name, each in value.items()]
-    return _scalar(value, kind)
+        return [(name, from_json(each, arrow_type.item_type)) for name, each in value.items()]
+    return _scalar(value, arrow_type)
 
 
-def _scalar(value: Any, kind: Any) -> Any:
+def _scalar(value: Any, arrow_type: Any) -> Any:
     import base64
     import datetime
     import decimal
@@ -142,22 +142,22 @@ def _scalar(value: Any, kind: Any) -> Any:
     import pyarrow as pa
 
     is_type = pa.types
-    if is_type.is_string(kind):
+    if is_type.is_string(arrow_type):
         return value if isinstance(value, str) else json.dumps(value)
-    if is_type.is_boolean(kind) != isinstance(value, bool):
-        raise ValueError(f"{_short(value)} is not {kind}")
-    if is_type.is_timestamp(kind) and isinstance(value, str):
+    if is_type.is_boolean(arrow_type) != isinstance(value, bool):
+        raise ValueError(f"{_short(value)} is not {arrow_type}")
+    if is_type.is_timestamp(arrow_type) and isinstance(value, str):
         found = datetime.datetime.fromisoformat(value)
-        return found if found.tzinfo is not None or kind.tz is None else found.replace(tzinfo=datetime.UTC)
-    if is_type.is_date(kind) and isinstance(value, str):
+        return found if found.tzinfo is not None or arrow_type.tz is None else found.replace(tzinfo=datetime.UTC)
+    if is_type.is_date(arrow_type) and isinstance(value, str):
         return datetime.date.fromisoformat(value)
-    if is_type.is_decimal(kind):
-        return decimal.Decimal(str(value)).quantize(decimal.Decimal(1).scaleb(-kind.scale))
-    if is_type.is_binary(kind) and isinstance(value, str):
+    if is_type.is_decimal(arrow_type):
+        return decimal.Decimal(str(value)).quantize(decimal.Decimal(1).scaleb(-arrow_type.scale))
+    if is_type.is_binary(arrow_type) and isinstance(value, str):
         return base64.b64decode(value, validate=True)
-    if is_type.is_integer(kind) and not isinstance(value, int):
+    if is_type.is_integer(arrow_type) and not isinstance(value, int):
         raise ValueError(f"{_short(value)} is not a whole number")
-    if is_type.is_floating(kind):
+    if is_type.is_floating(arrow_type):
         return float(value)
     return value
 
@@ -175,33 +175,33 @@ def as_text(column: Any) -> Any:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    kind, is_type = column.type, pa.types
-    if is_type.is_struct(kind):
+    arrow_type, is_type = column.type, pa.types
+    if is_type.is_struct(arrow_type):
         return _struct_text(column)
-    if is_type.is_list(kind) or is_type.is_large_list(kind):
+    if is_type.is_list(arrow_type) or is_type.is_large_list(arrow_type):
         return _list_text(column, as_text(column.flatten()).fill_null("null"), "[", "]")
-    if is_type.is_map(kind):
+    if is_type.is_map(arrow_type):
         return _map_text(column)
-    if is_type.is_boolean(kind) or is_type.is_integer(kind):
+    if is_type.is_boolean(arrow_type) or is_type.is_integer(arrow_type):
         return column.cast(pa.string())
-    if is_type.is_floating(kind):
+    if is_type.is_floating(arrow_type):
         text = column.cast(pa.string())
         return pc.if_else(pc.is_finite(column), text, quoted(text))
-    if is_type.is_decimal(kind):
+    if is_type.is_decimal(arrow_type):
         return column.cast(pa.string())
-    if is_type.is_timestamp(kind):
-        text = pc.strftime(column.cast(pa.timestamp("ms", kind.tz), safe=False), format="%Y-%m-%dT%H:%M:%S")
-        return quoted(text if kind.tz is None else pc.binary_join_element_wise(text, "Z", ""))
-    if is_type.is_date(kind) or is_type.is_string(kind) or is_type.is_large_string(kind):
+    if is_type.is_timestamp(arrow_type):
+        text = pc.strftime(column.cast(pa.timestamp("ms", arrow_type.tz), safe=False), format="%Y-%m-%dT%H:%M:%S")
+        return quoted(text if arrow_type.tz is None else pc.binary_join_element_wise(text, "Z", ""))
+    if is_type.is_date(arrow_type) or is_type.is_string(arrow_type) or is_type.is_large_string(arrow_type):
         return quoted(column.cast(pa.string()))
-    if is_type.is_binary(kind) or is_type.is_large_binary(kind):
+    if is_type.is_binary(arrow_type) or is_type.is_large_binary(arrow_type):
         import base64
 
         return pa.array(
             [None if each is None else '"' + base64.b64encode(each).decode() + '"' for each in column.to_pylist()],
             pa.string(),
         )
-    raise ValueError(f"JSON has no place for {kind}")
+    raise ValueError(f"JSON has no place for {arrow_type}")
 
 
 def quoted(column: Any) -> Any:

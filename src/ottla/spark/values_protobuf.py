@@ -115,21 +115,21 @@ def _add_known(pool: Any) -> None:
 class ProtobufCodec:
     """Messages of one descriptor."""
 
-    def __init__(self, kind: Any, descriptor: Any) -> None:
+    def __init__(self, data_type: Any, descriptor: Any) -> None:
         from google.protobuf import message_factory
 
-        self._kind = kind
+        self._kind = data_type
         self._class = message_factory.GetMessageClass(descriptor)
 
     def decode(self, column: Any) -> Decoded:
-        kind, make = self._kind, self._class
+        data_type, make = self._kind, self._class
 
         def one(data: bytes) -> Any:
             message = make()
             message.ParseFromString(data)
-            return _to_dict(message, kind)
+            return _to_dict(message, data_type)
 
-        return decode_each(column, kind, one)
+        return decode_each(column, data_type, one)
 
     def encode(self, column: Any) -> Any:
         import pyarrow as pa
@@ -149,11 +149,11 @@ def _is_map(field: Any) -> bool:
     return field.message_type is not None and field.message_type.GetOptions().map_entry
 
 
-def _to_dict(message: Any, kind: Any) -> dict[str, Any]:
+def _to_dict(message: Any, data_type: Any) -> dict[str, Any]:
     """The fields that the type has; one that is absent, and whose absence is known, is null."""
     found: dict[str, Any] = {}
     fields = message.DESCRIPTOR.fields_by_name
-    for wanted in kind:
+    for wanted in data_type:
         field = fields.get(wanted.name)
         if field is None:
             continue
@@ -170,13 +170,13 @@ def _to_dict(message: Any, kind: Any) -> dict[str, Any]:
     return found
 
 
-def _one(field: Any, value: Any, kind: Any) -> Any:
+def _one(field: Any, value: Any, data_type: Any) -> Any:
     import datetime
 
     if field.message_type is not None:
         if field.message_type.full_name == TIMESTAMP:
             return value.ToDatetime(datetime.UTC)
-        return _to_dict(value, kind)
+        return _to_dict(value, data_type)
     if field.enum_type is not None:
         known = field.enum_type.values_by_number.get(value)
         return str(value) if known is None else known.name
@@ -238,14 +238,14 @@ def spark_type(descriptor: Any, option: str, depth: int = 0) -> "DataType":
         raise OptionError(f"Option {option}: message {descriptor.full_name} contains itself, and columns cannot.")
     fields = []
     for field in descriptor.fields:
-        kind: DataType
+        data_type: DataType
         if _is_map(field):
             entry = field.message_type.fields_by_name
-            kind = t.MapType(_field_type(entry["key"], option, depth), _field_type(entry["value"], option, depth))
+            data_type = t.MapType(_field_type(entry["key"], option, depth), _field_type(entry["value"], option, depth))
         else:
-            kind = _field_type(field, option, depth)
-            kind = t.ArrayType(kind) if field.is_repeated else kind
-        fields.append(t.StructField(field.name, kind))
+            data_type = _field_type(field, option, depth)
+            data_type = t.ArrayType(data_type) if field.is_repeated else data_type
+        fields.append(t.StructField(field.name, data_type))
     return t.StructType(fields)
 
 
