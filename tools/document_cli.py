@@ -97,7 +97,7 @@ def _is_own(parameter: Any) -> bool:
     """Return whether a shared option has a different meaning for this command."""
     from ottla.cli.command import JSON_HELP
 
-    return parameter.name == "is_json" and parameter.help != JSON_HELP
+    return bool(parameter.name == "is_json" and parameter.help != JSON_HELP)
 
 
 def _argument(parameter: Any) -> str:

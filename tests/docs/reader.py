@@ -70,8 +70,10 @@ class PageReader:
         page_blocks = list(page)
         for block in page_blocks:
             self._run_block(block)
-        typed = "".join(block.text for block in page_blocks if block.language == "console")
-        if tests := [block.name for block in page_blocks if block.name.startswith("test_") and block.name not in typed]:
+        commands_text = "".join(block.text for block in page_blocks if block.language == "console")
+        if tests := [
+            block.name for block in page_blocks if block.name.startswith("test_") and block.name not in commands_text
+        ]:
             self._run_pytest(tests)
         return len(page_blocks)
 
@@ -117,7 +119,7 @@ class PageReader:
         )
         print(done.stdout)
         if done.returncode or "skipped" in done.stdout:
-            raise Mismatch(f"pytest ended with {done.returncode}\n{done.stdout}{done.stderr}")
+            raise Mismatch(f"pytest exited with {done.returncode}\n{done.stdout}{done.stderr}")
 
     def _run_console(self, block: Block) -> None:
         terminal = self._terminals.get(block.name)
@@ -146,7 +148,7 @@ class PageReader:
         if not terminal.wait(lambda: terminal.status() is not None, STEP_SECONDS_MAX):
             raise Mismatch(f"{block}: `{command}` did not exit within {STEP_SECONDS_MAX:g} s:\n{terminal.output}")
         if terminal.status():
-            raise Mismatch(f"{block}: `{command}` ended with {terminal.status()}:\n{terminal.output}")
+            raise Mismatch(f"{block}: `{command}` exited with {terminal.status()}:\n{terminal.output}")
         expected = self._expected[block.name]
         if not matches(terminal.output, expected):
             raise Mismatch(f"{block}: `{command}` should print\n{expected}\nbut printed\n{terminal.output}")

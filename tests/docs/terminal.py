@@ -38,8 +38,8 @@ class Terminal:
 
     def status(self) -> int | None:
         """Exit code of the last command; None while it runs."""
-        ended = self._data[self._from :].decode().partition(END_MARK)[2]
-        return int(ended) if ended.endswith("\n") else None
+        status = self._data[self._from :].decode().partition(END_MARK)[2]
+        return int(status) if status.endswith("\n") else None
 
     def wait(self, condition: Callable[[], bool], seconds: float) -> bool:
         """Wait until `condition` holds, checking it whenever there is output; return whether it does."""

@@ -43,8 +43,8 @@ def test_change_log_describes_changes_between_stable_snapshots() -> None:
 
 
 def test_snapshot_totals() -> None:
-    seen = snapshot("aab")
-    assert (seen.produced, seen.processed, seen.lag, seen.lag_of("a"), seen.lag_of("b")) == (30, 24, 6, 4, 2)
+    totals = snapshot("aab")
+    assert (totals.produced, totals.processed, totals.lag, totals.lag_of("a"), totals.lag_of("b")) == (30, 24, 6, 4, 2)
 
 
 @pytest.mark.timeout(90)

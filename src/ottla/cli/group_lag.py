@@ -106,8 +106,8 @@ def _ends(admin: "Admin", partitions: "list[TopicPartition]") -> "dict[TopicPart
         for each in topic.partitions
         if each.leader is not None
     }
-    wanted: dict[tuple[str, int], str | int] = {partition: "latest" for partition in partitions if partition in led}
-    return {partition: info.offset for partition, info in admin.list_offsets(wanted).items()} if wanted else {}
+    requested: dict[tuple[str, int], str | int] = {partition: "latest" for partition in partitions if partition in led}
+    return {partition: info.offset for partition, info in admin.list_offsets(requested).items()} if requested else {}
 
 
 def total_lag(found: list[PartitionLag]) -> int:
@@ -131,20 +131,20 @@ def _live(admin: "Admin", names: list[str], interval: float) -> None:
     with Live(console=new_console(), auto_refresh=False) as live:
         while True:
             found = read_lags(admin, names)
-            now, behind = time.monotonic(), total_lag(found)
-            change = 0.0 if before is None else (behind - before[1]) / (now - before[0])
-            before = now, behind
-            live.update(_render(found, behind, change), refresh=True)
+            now, lag_now = time.monotonic(), total_lag(found)
+            change = 0.0 if before is None else (lag_now - before[1]) / (now - before[0])
+            before = now, lag_now
+            live.update(_render(found, lag_now, change), refresh=True)
             time.sleep(interval)
 
 
-def _render(found: list[PartitionLag], behind: int, change: float) -> "RenderableType":
+def _render(found: list[PartitionLag], lag_now: int, change: float) -> "RenderableType":
     from rich.console import Group
     from rich.text import Text
 
     style = "red" if change > 0 else "green"
     foot = (
-        Text(f"\n{time.strftime('%H:%M:%S')}  total lag: {behind:,}  ")
+        Text(f"\n{time.strftime('%H:%M:%S')}  total lag: {lag_now:,}  ")
         .append(f"{change:+,.0f}/s", style=style)
         .append("  Ctrl-C to quit")
     )

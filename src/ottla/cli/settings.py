@@ -84,14 +84,14 @@ def _parse_address(text: str, port: int) -> tuple[str, int]:
     """Parse HOST, HOST:PORT, an IPv6 address, or one in brackets with a port."""
     if text.startswith("["):
         host, _, rest = text[1:].partition("]")
-        given = rest.removeprefix(":")
+        port_text = rest.removeprefix(":")
     elif text.count(":") > 1:
-        host, given = text, ""
+        host, port_text = text, ""
     else:
-        host, _, given = text.partition(":")
-    if not host or (given and not (given.isascii() and given.isdigit() and int(given) <= 65535)):
+        host, _, port_text = text.partition(":")
+    if not host or (port_text and not (port_text.isascii() and port_text.isdigit() and int(port_text) <= 65535)):
         raise UsageError(f"--advertise {text}: expected HOST or HOST:PORT, such as broker.example.org:9092")
-    return host, int(given) if given else port
+    return host, int(port_text) if port_text else port
 
 
 def _format_listeners(addresses: Mapping[str, tuple[str, int]]) -> str:

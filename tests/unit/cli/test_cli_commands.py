@@ -29,8 +29,8 @@ def test_start_does_not_import_other_commands(arguments: list[str]) -> None:
         "found = [name for name in sys.modules if name.split('.')[0] in unwanted or name == 'ottla.client']\n"
         "print(found, file=sys.stderr)"
     )
-    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
-    assert ended.stderr == "[]\n"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stderr == "[]\n"
 
 
 def test_node_does_not_import_typer_or_rich() -> None:
@@ -38,8 +38,8 @@ def test_node_does_not_import_typer_or_rich() -> None:
         "import sys\nimport ottla.cli.start, ottla.node.main\nfrom ottla.cli.main import make_parser\n"
         "print([name for name in sys.modules if name.split('.')[0] in ('typer', 'rich', 'click', 'pydantic')])"
     )
-    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
-    assert ended.stdout == "[]\n"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout == "[]\n"
 
 
 @pytest.mark.parametrize("name", LAZY_COMMANDS)
@@ -151,10 +151,10 @@ def complete(line: str, bootstrap: str) -> list[str]:
         "COMP_CWORD": str(len(line.split(" ")) - 1),
         "_OTTLA_COMPLETE": "complete_bash",
     }
-    ended = subprocess.run(
+    done = subprocess.run(
         OTTLA, env={**variables, "OTTLA_BOOTSTRAP": bootstrap}, capture_output=True, text=True, timeout=60, check=True
     )
-    return ended.stdout.split()
+    return done.stdout.split()
 
 
 class TestCompletion:

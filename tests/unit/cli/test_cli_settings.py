@@ -97,9 +97,9 @@ def test_usage_errors(options: list[str], capsys: pytest.CaptureFixture[str]) ->
     ["start --port x", "start --port 65536", "begin", "start --data a --ephemeral", "start --log-level loud"],
 )
 def test_argparse_errors(options: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
+    with pytest.raises(SystemExit) as raised:
         main(options.split())
-    assert ended.value.code == 2
+    assert raised.value.code == 2
     assert "usage: ottla" in capsys.readouterr().err
 
 
@@ -134,9 +134,9 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     from ottla import __version__
 
     assert main(["version"]) == 0
-    with pytest.raises(SystemExit) as ended:
+    with pytest.raises(SystemExit) as raised:
         main(["--version"])
-    assert ended.value.code == 0
+    assert raised.value.code == 0
     assert capsys.readouterr().out == f"ottla {__version__}\n" * 2
 
 

@@ -93,9 +93,9 @@ class TestTopic:
     ) -> None:
         ottla("topic", "create", name)
         for answer, code, is_there in (("n\n", 1, True), ("y\n", 0, False)):
-            typed = io.TextIOWrapper(io.BytesIO(answer.encode()))
-            monkeypatch.setattr(typed, "isatty", lambda: True, raising=False)
-            monkeypatch.setattr(sys, "stdin", typed)
+            stdin = io.TextIOWrapper(io.BytesIO(answer.encode()))
+            monkeypatch.setattr(stdin, "isatty", lambda: True, raising=False)
+            monkeypatch.setattr(sys, "stdin", stdin)
             assert main(["topic", "delete", name]) == code
             assert f"Delete {name} with all records? [y/N]:" in capsys.readouterr().err
             assert (name in ottla("topic", "list").out) == is_there

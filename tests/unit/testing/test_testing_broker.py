@@ -193,6 +193,6 @@ def test_plugin_imports_nothing_else() -> None:
 
 def test_stop_is_fast() -> None:
     with Broker() as broker:
-        began = time.perf_counter()
+        start = time.perf_counter()
         broker.stop()
-        assert time.perf_counter() - began < 5
+        assert time.perf_counter() - start < 5
