@@ -1,4 +1,4 @@
-"""The catalogue of batches, good and bad, asked of the broker: with Apache Kafka's named it shows that the catalogue is right."""
+"""The catalog of batches, good and bad, asked of the broker: with Apache Kafka's named it shows that the catalog is right."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -77,7 +77,7 @@ def expected(case: Case) -> tuple[int, tuple[int, ...], bool, int]:
     [FRAMING, HEADERS, TIMES, RECORDS, COMPRESSED, CONVERTED],
     ids=["framing", "headers", "times", "records", "compressed", "converted"],
 )
-def test_the_catalogue_of_batches(broker: Broker, new_name: Callable[[], str], cases: Sequence[Case]) -> None:
+def test_the_catalog_of_batches(broker: Broker, new_name: Callable[[], str], cases: Sequence[Case]) -> None:
     groups: dict[tuple[tuple[str, str], ...], list[Case]] = {}
     for case in cases:
         groups.setdefault(tuple(sorted(case.configs.items())), []).append(case)

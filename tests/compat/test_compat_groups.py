@@ -16,7 +16,7 @@ from tests.compat.clients.base import CODECS, Client
 from tests.compat.clients.confluent_client import ConfluentClient
 from tests.compat.clients.jvm import Jvm
 from tests.compat.conftest import create_topic
-from tests.compat.group_crew import Crew
+from tests.compat.member_processes import Crew
 from tests.compat.raw import RawConnection
 from tests.compat.record import Sent, contents_corpus
 

@@ -25,7 +25,7 @@ from ottla.client import (
     RecordTooLargeError,
     UnknownTopicOrPartitionError,
 )
-from tests.compat.interfering import Proxy
+from tests.compat.faulty_proxy import Proxy
 
 TIME = 1_700_000_000_000
 

@@ -1,0 +1,69 @@
+"""DescribeConfigs of topics and of the broker."""
+
+from collections.abc import Sequence
+
+from ottla.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from tests.compat.catalog.case import Ask, Case, NewTopic
+
+TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
+OWN = (NewTopic("a", 1, {"retention.ms": "1000000", "cleanup.policy": "compact"}),)
+
+
+def of(
+    kind: int, name: str, keys: Sequence[str] | None = None, *, synonyms: bool = False, documented: bool = False
+) -> Ask:
+    resource = DescribeConfigsResource(
+        resource_type=kind, resource_name=name, configuration_keys=None if keys is None else list(keys)
+    )
+    return Ask(
+        DescribeConfigsRequest(resources=[resource], include_synonyms=synonyms, include_documentation=documented)
+    )
+
+
+def of_both(*names: str) -> Ask:
+    resources = [
+        DescribeConfigsResource(resource_type=TOPIC, resource_name=name, configuration_keys=["retention.ms"])
+        for name in names
+    ]
+    return Ask(DescribeConfigsRequest(resources=resources))
+
+
+FEW = ["retention.ms", "cleanup.policy", "segment.bytes"]
+OF_BROKER = [
+    "num.partitions",
+    "log.retention.hours",
+    "message.max.bytes",
+    "auto.create.topics.enable",
+    "ssl.keystore.password",
+    "log.cleaner.threads",
+    "socket.request.max.bytes",
+    "log.segment.bytes",
+    "compression.type",
+    "log.flush.interval.ms",
+    "num.io.threads",
+    "log.retention.ms",
+]
+
+CASES = [
+    Case("all of a topic", (of(TOPIC, "$a"),), OWN),
+    Case("all of a topic with synonyms", (of(TOPIC, "$a", synonyms=True),), OWN),
+    Case("a few of a topic", (of(TOPIC, "$a", FEW, synonyms=True),), OWN),
+    Case("a few of a topic, documented", (of(TOPIC, "$a", FEW, documented=True),), OWN, versions=(3, 4)),
+    Case("none of a topic", (of(TOPIC, "$a", []),), OWN),
+    Case("an unknown one of a topic", (of(TOPIC, "$a", ["no.such.config", "retention.ms"]),), OWN),
+    Case("of an unknown topic", (of(TOPIC, "$no"),)),
+    Case("of an invalid name", (of(TOPIC, "a/b"),)),
+    Case("of an empty name", (of(TOPIC, ""),)),
+    Case("of two topics, one of them unknown", (of_both("$a", "$no"),), OWN),
+    Case("of a topic twice", (of_both("$a", "$a"),), OWN),
+    Case("of nothing", (Ask(DescribeConfigsRequest()),)),
+    Case("a few of the broker", (of(BROKER, "1", OF_BROKER, synonyms=True),)),
+    Case("a few of the broker without synonyms", (of(BROKER, "1", OF_BROKER),)),
+    Case("an unknown one of the broker", (of(BROKER, "1", ["no.such.config"]),), versions=(1, 4)),
+    Case("of all brokers", (of(BROKER, ""),), versions=(1, 2, 3, 4)),
+    Case("of another broker", (of(BROKER, "77"),), versions=(1, 4)),
+    Case("of a broker that is no number", (of(BROKER, "one"),), versions=(1, 4)),
+    Case("loggers of another broker", (of(BROKER_LOGGER, "77"),), versions=(1, 4)),
+    Case("loggers of no broker", (of(BROKER_LOGGER, ""),), versions=(1, 4)),
+    Case("of an unknown type", (of(0, "$a"), of(3, "$a"), of(99, "$a")), OWN, versions=(1, 4)),
+]

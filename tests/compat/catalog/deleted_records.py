@@ -1,0 +1,70 @@
+"""DeleteRecords: the log begins later, and what was before is out of range."""
+
+from ottla.wire.messages.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
+from ottla.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from tests.compat.catalog.case import START_MS, Ask, Batch, Case, Fill, NewTopic, records
+from tests.compat.catalog.sending import fetch_request, place
+
+FILLED = (NewTopic("a", 2), Fill(Batch(records(5))), Fill(Batch(records(5, first=5), codec=1)))
+SMALL = (
+    NewTopic("a", 1, {"segment.bytes": "1048576"}),
+    *(Fill(Batch(records(1, first=i, key=b"k" * 400_000))) for i in range(6)),
+)
+
+
+def delete(*parts: tuple[int, int], name: str = "$a", timeout_ms: int = 10_000) -> Ask:
+    entries = [DeleteRecordsPartition(partition_index=index, offset=offset) for index, offset in parts]
+    return Ask(DeleteRecordsRequest(topics=[DeleteRecordsTopic(name=name, partitions=entries)], timeout_ms=timeout_ms))
+
+
+def at(timestamp: int) -> Ask:
+    entry = ListOffsetsPartition(timestamp=timestamp)
+    return Ask(ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name="$a", partitions=[entry])]), 7)
+
+
+def fetched(offset: int) -> Ask:
+    return Ask(fetch_request(place(offset, partition_max_bytes=1)), 12)
+
+
+START, END, BY_TIME, LARGEST = at(-2), at(-1), at(START_MS), at(-3)
+CASES = [
+    Case("some", (delete((0, 7)), START, END, fetched(6), fetched(7), fetched(10)), FILLED),
+    Case("a whole batch", (delete((0, 5)), START, END, fetched(4), fetched(5)), FILLED),
+    Case("within a batch", (delete((0, 3)), START, fetched(2), fetched(3), BY_TIME), FILLED),
+    Case("by time afterwards", (delete((0, 7)), BY_TIME, at(START_MS + 6500), at(START_MS + 8500), LARGEST), FILLED),
+    Case("all", (delete((0, 10)), START, END, fetched(9), fetched(10), BY_TIME, LARGEST), FILLED),
+    Case("up to the high watermark", (delete((0, -1)), START, END, fetched(9)), FILLED),
+    Case("none", (delete((0, 0)), START, END), FILLED),
+    Case("beyond the end", (delete((0, 11)), START), FILLED),
+    Case("a negative offset", (delete((0, -2)), delete((0, -(2**63))), START), FILLED),
+    Case("less than before", (delete((0, 7)), delete((0, 3)), START), FILLED),
+    Case("as before", (delete((0, 7)), delete((0, 7)), START), FILLED),
+    Case("of an empty partition", (delete((1, 0)), delete((1, -1)), delete((1, 1))), FILLED),
+    Case("of two partitions", (delete((0, 4), (1, 0)), START), FILLED),
+    Case("of two partitions, one of them unknown", (delete((0, 4), (9, 4)), START), FILLED),
+    Case("of one partition twice", (delete((0, 4), (0, 6)), START), FILLED),
+    Case("of an unknown partition", (delete((9, 4)),), FILLED),
+    Case("of a negative partition", (delete((-1, 4)),), FILLED),
+    Case("of an unknown topic", (delete((0, 4), name="$no"),)),
+    Case("of an invalid name", (delete((0, 4), name="a/b"),)),
+    Case("of an empty name", (delete((0, 4), name=""),)),
+    Case("of the metadata log", (delete((0, 4), name="__cluster_metadata"),)),
+    Case("of nothing", (Ask(DeleteRecordsRequest(timeout_ms=1000)),)),
+    Case("of no partitions", (delete(),), FILLED),
+    Case("without time", (delete((0, 4), timeout_ms=0), START), FILLED),
+    Case("with a negative timeout", (delete((0, 4), timeout_ms=-1), START), FILLED),
+    Case(
+        "of a compacted topic",
+        (delete((0, 0)), delete((0, -1)), START),
+        (NewTopic("a", 1, {"cleanup.policy": "compact"}), FILLED[1]),
+    ),
+    Case(
+        "of a compacted topic that is deleted from too",
+        (delete((0, 2)), START),
+        (NewTopic("a", 1, {"cleanup.policy": "compact,delete"}), FILLED[1]),
+    ),
+    Case(
+        "of a topic that is not cleaned", (delete((0, 2)), START), (NewTopic("a", 1, {"cleanup.policy": ""}), FILLED[1])
+    ),
+    Case("several segments", (delete((0, 5)), START, END, fetched(4)), SMALL, versions=(2,)),
+]

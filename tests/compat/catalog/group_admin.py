@@ -1,0 +1,165 @@
+"""FindCoordinator, ListGroups, DescribeGroups and DeleteGroups: what tools ask of groups."""
+
+from collections.abc import Sequence
+
+from ottla.wire.messages.delete_groups import DeleteGroupsRequest
+from ottla.wire.messages.describe_groups import DescribeGroupsRequest
+from ottla.wire.messages.find_coordinator import FindCoordinatorRequest
+from ottla.wire.messages.list_groups import ListGroupsRequest
+from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+from ottla.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from tests.compat.catalog.case import Ask, Batch, Case, NewTopic, Start, records
+from tests.compat.catalog.group_steps import (
+    EMPTY,
+    FOUND,
+    JOINED,
+    JOINING,
+    SECOND,
+    STABLE,
+    STATIC,
+    TWO_JOINED,
+    TWO_STABLE,
+    heartbeat,
+    join,
+)
+
+GROUP, TRANSACTION, SHARE = 0, 1, 2
+OFFSETS = "__consumer_offsets"
+THREE = [
+    OffsetCommitRequestTopic(
+        name="$a", partitions=[OffsetCommitRequestPartition(partition_index=0, committed_offset=3)]
+    )
+]
+COMMITTED = (NewTopic("a"), FOUND, Ask(OffsetCommitRequest(group_id="$g", topics=THREE), 8))
+NAMELESS = (NewTopic("a"), FOUND, Ask(OffsetCommitRequest(group_id="", topics=THREE), 8))
+"""The group without a name has offsets: other cases may have given it some, too."""
+REBALANCED = (*SECOND, Start(join("@b"), 5, "b"), Ask(heartbeat("@a"), 3, until=lambda answer: answer.error_code == 27))
+
+
+def find(*keys: str, kind: int = GROUP) -> Ask:
+    return Ask(
+        lambda version: (
+            FindCoordinatorRequest(coordinator_keys=list(keys), key_type=kind)
+            if version >= 4
+            else FindCoordinatorRequest(key=keys[0], **({"key_type": kind} if version else {}))
+        )
+    )
+
+
+def listed(*states: str, types: Sequence[str] = ()) -> Ask:
+    return Ask(
+        lambda version: ListGroupsRequest(
+            **({"states_filter": list(states)} if version >= 4 else {}),
+            **({"types_filter": list(types)} if version >= 5 else {}),
+        )
+    )
+
+
+def describe(*groups: str, operations: bool = False) -> Ask:
+    return Ask(DescribeGroupsRequest(groups=list(groups), include_authorized_operations=operations))
+
+
+def delete(*groups: str) -> Ask:
+    return Ask(DeleteGroupsRequest(groups_names=list(groups)))
+
+
+def produce(topic: str, partition: int = 0) -> Ask:
+    data = [PartitionProduceData(index=partition, records=Batch(records(1)))]  # type: ignore[arg-type]
+    return Ask(ProduceRequest(acks=-1, timeout_ms=1000, topic_data=[TopicProduceData(name=topic, partition_data=data)]))
+
+
+CASES = [
+    Case("find: a group", (find("$g"),), (FOUND,), versions=range(7)),
+    Case("find: no name", (find(""),), (FOUND,), versions=range(7)),
+    Case("find: several", (find("$g", "$h", ""),), (FOUND,), versions=range(4, 7)),
+    Case("find: one twice", (find("$g", "$g"),), (FOUND,), versions=range(4, 7)),
+    Case("find: none", (find(),), (FOUND,), versions=range(4, 7)),
+    Case("find: an unknown kind", (find("$g", kind=9), find("$g", kind=-1)), (FOUND,), versions=range(1, 7)),
+    Case(
+        "find: a share group's partition, of a name that is none",
+        (find("$g", kind=SHARE),),
+        (FOUND,),
+        versions=range(1, 7),
+    ),
+    Case("list: an empty group", (listed(),), EMPTY, versions=range(6)),
+    Case("list: a stable group", (listed(),), STABLE, versions=range(6)),
+    Case("list: a group that has never had members", (listed(),), COMMITTED, versions=range(6)),
+    Case("list: a group to which somebody comes", (listed(),), JOINING, versions=range(6)),
+    Case("list: before assignments", (listed(),), JOINED, versions=range(6)),
+    Case("list: while it is rebalanced", (listed(),), REBALANCED, versions=range(6)),
+    Case(
+        "list: by state",
+        (listed("Stable"), listed("Empty"), listed("Empty", "Stable"), listed("stable"), listed("STABLE")),
+        STABLE,
+        versions=(4, 5),
+    ),
+    Case("list: by a state that is none", (listed("Nonsense"), listed(""), listed("Dead")), STABLE, versions=(4, 5)),
+    Case(
+        "list: by state, each",
+        (listed("PreparingRebalance"), listed("CompletingRebalance"), listed("Assigning")),
+        REBALANCED,
+        versions=(4, 5),
+    ),
+    Case(
+        "list: by type",
+        (
+            listed(types=("classic",)),
+            listed(types=("Classic",)),
+            listed(types=("consumer",)),
+            listed(types=("classic", "consumer")),
+        ),
+        STABLE,
+        versions=(5,),
+    ),
+    Case(
+        "list: by a type that is none",
+        (listed(types=("nonsense",)), listed(types=("",)), listed(types=("share",))),
+        STABLE,
+        versions=(5,),
+    ),
+    Case(
+        "list: by state and type",
+        (listed("Stable", types=("classic",)), listed("Empty", types=("classic",))),
+        STABLE,
+        versions=(5,),
+    ),
+    Case("describe: stable", (describe("$g"),), STABLE),
+    Case("describe: stable, two", (describe("$g"),), TWO_STABLE),
+    Case("describe: static", (describe("$g"),), STATIC),
+    Case("describe: empty", (describe("$g"),), EMPTY),
+    Case("describe: never had members", (describe("$g"),), COMMITTED),
+    Case("describe: somebody comes", (describe("$g"),), JOINING),
+    Case("describe: before assignments", (describe("$g"),), JOINED),
+    Case("describe: before assignments, two", (describe("$g"),), TWO_JOINED),
+    Case("describe: while it is rebalanced", (describe("$g"),), REBALANCED),
+    Case("describe: an unknown group", (describe("$no"),), (FOUND,)),
+    Case("describe: no group id", (describe(""),), NAMELESS),
+    Case("describe: none", (describe(),), (FOUND,)),
+    Case("describe: several", (describe("$g", "$no"),), STABLE),
+    Case("describe: one twice", (describe("$g", "$g"),), STABLE),
+    Case("describe: with operations", (describe("$g", operations=True),), STABLE, versions=range(3, 7)),
+    Case("describe: with operations, unknown", (describe("$no", operations=True),), STABLE, versions=range(3, 7)),
+    Case("delete: empty", (delete("$g"), delete("$g")), EMPTY),
+    Case("delete: never had members", (delete("$g"),), COMMITTED),
+    Case("delete: with members", (delete("$g"),), STABLE),
+    Case("delete: somebody comes", (delete("$g"),), JOINING),
+    Case("delete: an unknown group", (delete("$no"),), (FOUND,)),
+    Case("delete: no group id", (delete(""),), NAMELESS),
+    Case("delete: none", (delete(),), (FOUND,)),
+    Case("delete: several", (delete("$g", "$no"),), EMPTY),
+    Case("delete: one twice", (delete("$g", "$g"),), EMPTY),
+    Case("delete: and join again", (delete("$g"), Ask(join("@a"), 5), Ask(join(), 5)), EMPTY),
+    Case("produce to the topic of groups", (produce(OFFSETS),), (FOUND,), versions=range(3, 13)),
+    Case("produce to the topic of groups, no such partition", (produce(OFFSETS, 999),), (FOUND,), versions=(3, 12)),
+    Case(
+        "metadata of the topic of groups",
+        (Ask(MetadataRequest(topics=[MetadataRequestTopic(name=OFFSETS)])),),
+        (FOUND,),
+        versions=range(4, 10),
+    ),
+]

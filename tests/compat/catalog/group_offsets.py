@@ -1,0 +1,417 @@
+"""OffsetCommit, OffsetFetch and OffsetDelete: how far groups have come."""
+
+from collections.abc import Sequence
+
+from ottla.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from ottla.wire.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+)
+from ottla.wire.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopic,
+    OffsetFetchRequestTopics,
+)
+from ottla.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from tests.compat.catalog.case import UNKNOWN_ID, Ask, Case, NewTopic, Start, topic_id
+from tests.compat.catalog.group_steps import (
+    EMPTY,
+    FOUND,
+    JOINED,
+    JOINING,
+    NO_SUCH_MEMBER,
+    SECOND,
+    STABLE,
+    STATIC,
+    TWO_STABLE,
+    heartbeat,
+    join,
+    subscription,
+)
+
+COMMITS, FETCHES = range(2, 11), range(1, 11)
+A, B = NewTopic("a", 2), NewTopic("b", 1)
+Offsets = Sequence[tuple[int, int]]
+
+
+def commit_request(
+    version: int,
+    *topics: tuple[str, Offsets],
+    group: str = "$g",
+    member: str = "",
+    generation: int = -1,
+    instance: str | None = None,
+    metadata: str | None = "m",
+    epoch: int = -1,
+) -> OffsetCommitRequest:
+    return OffsetCommitRequest(
+        group_id=group,
+        member_id=member,
+        generation_id_or_member_epoch=generation,
+        group_instance_id=instance,
+        topics=[
+            OffsetCommitRequestTopic(
+                **({"topic_id": _id(name)} if version >= 10 else {"name": name}),
+                partitions=[  # type: ignore[arg-type]
+                    OffsetCommitRequestPartition(
+                        partition_index=index,
+                        committed_offset=offset,
+                        committed_metadata=metadata,
+                        **({"committed_leader_epoch": epoch} if version >= 6 else {}),
+                    )
+                    for index, offset in offsets
+                ],
+            )
+            for name, offsets in topics
+        ],
+    )
+
+
+def _id(name: str) -> bytes:
+    return topic_id(name[1:]) if name in ("$a", "$b") else UNKNOWN_ID
+
+
+def commit(
+    *topics: tuple[str, Offsets],
+    version: int | None = None,
+    group: str = "$g",
+    member: str = "",
+    generation: int = -1,
+    instance: str | None = None,
+    metadata: str | None = "m",
+    epoch: int = -1,
+) -> Ask:
+    return Ask(
+        lambda asked: commit_request(
+            asked,
+            *topics,
+            group=group,
+            member=member,
+            generation=generation,
+            instance=instance,
+            metadata=metadata,
+            epoch=epoch,
+        ),
+        version,
+    )
+
+
+def fetch(
+    *topics: tuple[str, Sequence[int]],
+    version: int | None = None,
+    group: str = "$g",
+    stable: bool = False,
+    everything: bool = False,
+    member: str | None = None,
+    member_epoch: int = -1,
+) -> Ask:
+    def request(asked: int) -> OffsetFetchRequest:
+        if asked < 8:
+            older = [OffsetFetchRequestTopic(name=name, partition_indexes=list(indexes)) for name, indexes in topics]
+            return OffsetFetchRequest(group_id=group, topics=None if everything else older, require_stable=stable)
+        newer = [
+            OffsetFetchRequestTopics(
+                **({"topic_id": _id(name)} if asked >= 10 else {"name": name}),  # type: ignore[arg-type]
+                partition_indexes=list(indexes),
+            )
+            for name, indexes in topics
+        ]
+        one = OffsetFetchRequestGroup(group_id=group, topics=None if everything else newer)
+        if asked >= 9:
+            one.member_id, one.member_epoch = member, member_epoch
+        return OffsetFetchRequest(groups=[one], require_stable=stable)
+
+    return Ask(request, version)
+
+
+def fetch_groups(*groups: str) -> Ask:
+    def request(asked: int) -> OffsetFetchRequest:
+        topic = OffsetFetchRequestTopics(
+            **({"topic_id": _id("$a")} if asked >= 10 else {"name": "$a"}),  # type: ignore[arg-type]
+            partition_indexes=[0, 1],
+        )
+        return OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=group, topics=[topic]) for group in groups])
+
+    return Ask(request)
+
+
+def delete(*topics: tuple[str, Sequence[int]], group: str = "$g") -> Ask:
+    return Ask(
+        OffsetDeleteRequest(
+            group_id=group,
+            topics=[
+                OffsetDeleteRequestTopic(
+                    name=name, partitions=[OffsetDeleteRequestPartition(index) for index in indexes]
+                )
+                for name, indexes in topics
+            ],
+        )
+    )
+
+
+def assigned(member: str) -> SyncGroupRequest:
+    return SyncGroupRequest(
+        group_id="$g", generation_id=1, member_id=member, assignments=[SyncGroupRequestAssignment(member, b"x")]
+    )
+
+
+BOTH_OF_A = ("$a", [(0, 5), (1, 7)])
+ALL_OF_A = fetch(("$a", [0, 1]), version=7)
+COMMITTED = (A, B, FOUND, commit(BOTH_OF_A, ("$b", [(0, 9)]), version=8))
+"""By nobody's member."""
+SUBSCRIBED = (
+    A,
+    B,
+    FOUND,
+    Ask(join(), 5, member="a"),
+    Ask(join("@a", protocols=(("range", subscription("$a")),)), 5),
+    Ask(assigned("@a"), 3),
+    commit(BOTH_OF_A, ("$b", [(0, 9)]), version=8, member="@a", generation=1),
+)
+
+CASES = [
+    # OffsetCommit
+    Case("commit: without members", (commit(BOTH_OF_A), ALL_OF_A), (A, FOUND), versions=COMMITS),
+    Case(
+        "commit: twice, and less", (commit(BOTH_OF_A), commit(("$a", [(0, 3)])), ALL_OF_A), (A, FOUND), versions=COMMITS
+    ),
+    Case(
+        "commit: two topics",
+        (commit(BOTH_OF_A, ("$b", [(0, 1)])), fetch(everything=True, version=7)),
+        (A, B, FOUND),
+        versions=COMMITS,
+    ),
+    Case(
+        "commit: one topic twice", (commit(("$a", [(0, 1)]), ("$a", [(1, 2)])), ALL_OF_A), (A, FOUND), versions=COMMITS
+    ),
+    Case("commit: one partition twice", (commit(("$a", [(0, 1), (0, 2)])), ALL_OF_A), (A, FOUND), versions=COMMITS),
+    Case("commit: no metadata", (commit(BOTH_OF_A, metadata=None), ALL_OF_A), (A, FOUND), versions=COMMITS),
+    Case("commit: empty metadata", (commit(BOTH_OF_A, metadata=""), ALL_OF_A), (A, FOUND), versions=(2, 8, 10)),
+    Case(
+        "commit: as much metadata as may be",
+        (commit(("$a", [(0, 1)]), metadata="x" * 4096), ALL_OF_A),
+        (A, FOUND),
+        versions=(2, 8, 10),
+    ),
+    Case(
+        "commit: too much metadata",
+        (commit(("$a", [(0, 1)]), metadata="x" * 4097), ALL_OF_A),
+        (A, FOUND),
+        versions=COMMITS,
+    ),
+    Case(
+        "commit: too much metadata in bytes",
+        (commit(("$a", [(0, 1)]), metadata="ž" * 2049), ALL_OF_A),
+        (A, FOUND),
+        versions=(2, 8, 10),
+    ),
+    Case("commit: with an epoch", (commit(BOTH_OF_A, epoch=3), ALL_OF_A), (A, FOUND), versions=range(6, 11)),
+    Case("commit: negative offsets", (commit(("$a", [(0, -1), (1, -9)])), ALL_OF_A), (A, FOUND), versions=(2, 8, 10)),
+    Case("commit: a very large offset", (commit(("$a", [(0, 2**63 - 1)])), ALL_OF_A), (A, FOUND), versions=(2, 8, 10)),
+    Case("commit: nothing", (commit(),), (FOUND,), versions=COMMITS),
+    Case("commit: no partitions", (commit(("$a", [])),), (A, FOUND), versions=COMMITS),
+    Case("commit: an unknown topic", (commit(("$no", [(0, 1)])),), (A, FOUND), versions=COMMITS),
+    Case(
+        "commit: an unknown topic beside a known one",
+        (commit(("$no", [(0, 1), (1, 1)]), ("$a", [(0, 4)])), ALL_OF_A),
+        (A, FOUND),
+        versions=COMMITS,
+    ),
+    Case("commit: an unknown partition", (commit(("$a", [(9, 1)])),), (A, FOUND), versions=COMMITS),
+    Case(
+        "commit: an unknown partition beside a known one",
+        (commit(("$a", [(9, 1), (0, 4), (-1, 3)])), ALL_OF_A),
+        (A, FOUND),
+        versions=COMMITS,
+    ),
+    Case(
+        "commit: a name that is none",
+        (commit(("a/b", [(0, 1)])), commit(("", [(0, 1)]))),
+        (A, FOUND),
+        versions=(2, 8, 9),
+    ),
+    Case(
+        "commit: no group id",
+        (commit(BOTH_OF_A, group=""), fetch(("$a", [0]), group="", version=7)),
+        (A, FOUND),
+        versions=COMMITS,
+    ),
+    Case(
+        "commit: a group that nobody has, as a member",
+        (commit(BOTH_OF_A, member="m", generation=1),),
+        (A, FOUND),
+        versions=COMMITS,
+    ),
+    Case("commit: a generation without a member", (commit(BOTH_OF_A, generation=1),), (A, FOUND), versions=COMMITS),
+    Case(
+        "commit: a member without a generation", (commit(BOTH_OF_A, member="m"), ALL_OF_A), (A, FOUND), versions=COMMITS
+    ),
+    Case(
+        "commit: as a member", (commit(BOTH_OF_A, member="@a", generation=1), ALL_OF_A), (A, *STABLE), versions=COMMITS
+    ),
+    Case(
+        "commit: as a member, unknown topic",
+        (commit(("$no", [(0, 1)]), BOTH_OF_A, member="@a", generation=1),),
+        (A, *STABLE),
+        versions=COMMITS,
+    ),
+    Case(
+        "commit: as a member, too much metadata",
+        (commit(BOTH_OF_A, member="@a", generation=1, metadata="x" * 4097), ALL_OF_A),
+        (A, *STABLE),
+        versions=(2, 8, 10),
+    ),
+    Case("commit: as nobody, while there are members", (commit(BOTH_OF_A),), (A, *STABLE), versions=COMMITS),
+    Case(
+        "commit: as an unknown member",
+        (commit(BOTH_OF_A, member=NO_SUCH_MEMBER, generation=1),),
+        (A, *STABLE),
+        versions=COMMITS,
+    ),
+    Case(
+        "commit: wrong generation",
+        (
+            commit(BOTH_OF_A, member="@a", generation=0),
+            commit(BOTH_OF_A, member="@a", generation=2),
+            commit(BOTH_OF_A, member="@a", generation=-1),
+        ),
+        (A, *STABLE),
+        versions=COMMITS,
+    ),
+    Case(
+        "commit: before joining",
+        (commit(BOTH_OF_A, member="@a", generation=-1), commit(BOTH_OF_A, member="@a", generation=0)),
+        (A, *JOINING),
+        versions=COMMITS,
+    ),
+    Case("commit: before assignments", (commit(BOTH_OF_A, member="@a", generation=1),), (A, *JOINED), versions=COMMITS),
+    Case(
+        "commit: while it is rebalanced",
+        (commit(BOTH_OF_A, member="@a", generation=1), commit(BOTH_OF_A, member="@b", generation=1), ALL_OF_A),
+        (A, *SECOND, Start(join("@b"), 5, "b"), Ask(heartbeat("@a"), 3, until=lambda answer: answer.error_code == 27)),
+        versions=COMMITS,
+    ),
+    Case(
+        "commit: by both of two",
+        (
+            commit(("$a", [(0, 1)]), member="@a", generation=2),
+            commit(("$a", [(1, 2)]), member="@b", generation=2),
+            ALL_OF_A,
+        ),
+        (A, *TWO_STABLE),
+        versions=COMMITS,
+    ),
+    Case("commit: to an empty group", (commit(BOTH_OF_A), ALL_OF_A), (A, *EMPTY), versions=COMMITS),
+    Case(
+        "commit: to an empty group, as who left",
+        (commit(BOTH_OF_A, member="@a", generation=1),),
+        (A, *EMPTY),
+        versions=COMMITS,
+    ),
+    Case(
+        "commit: static",
+        (commit(BOTH_OF_A, member="@a", generation=1, instance="i"), ALL_OF_A),
+        (A, *STATIC),
+        versions=range(7, 11),
+    ),
+    Case(
+        "commit: static, unknown instance",
+        (commit(BOTH_OF_A, member="@a", generation=1, instance="j"),),
+        (A, *STATIC),
+        versions=range(7, 11),
+    ),
+    Case(
+        "commit: static, fenced",
+        (commit(BOTH_OF_A, member="@a", generation=1, instance="i"),),
+        (A, *STATIC, Ask(join(instance="i"), 5, member="b")),
+        versions=range(7, 11),
+    ),
+    Case("commit: static, as nobody", (commit(BOTH_OF_A, instance="i"),), (A, *STATIC), versions=range(7, 11)),
+    Case(
+        "commit: more than a batch can hold",
+        (Ask(lambda asked: commit_request(asked, ("$a", [(0, i) for i in range(400)]), metadata="x" * 4000)), ALL_OF_A),
+        (A, FOUND),
+        versions=(2, 8, 10),
+    ),
+    # OffsetFetch
+    Case("fetch: what was committed", (fetch(("$a", [0, 1])),), COMMITTED, versions=FETCHES),
+    Case("fetch: some", (fetch(("$a", [1])), fetch(("$a", [1]), ("$b", [0]))), COMMITTED, versions=FETCHES),
+    Case("fetch: everything", (fetch(everything=True),), COMMITTED, versions=range(2, 11)),
+    Case("fetch: everything of nobody", (fetch(everything=True, group="$no"),), COMMITTED, versions=range(2, 11)),
+    Case("fetch: nothing", (fetch(),), COMMITTED, versions=FETCHES),
+    Case("fetch: no partitions", (fetch(("$a", [])),), COMMITTED, versions=FETCHES),
+    Case(
+        "fetch: a partition without a commit",
+        (fetch(("$a", [0, 1])),),
+        (A, FOUND, commit(("$a", [(0, 5)]), version=8)),
+        versions=FETCHES,
+    ),
+    Case("fetch: an unknown partition", (fetch(("$a", [0, 9, -1])),), COMMITTED, versions=FETCHES),
+    Case("fetch: an unknown topic", (fetch(("$no", [0]), ("$a", [0])),), COMMITTED, versions=FETCHES),
+    Case("fetch: an unknown group", (fetch(("$a", [0]), group="$no"),), COMMITTED, versions=FETCHES),
+    Case("fetch: no group id", (fetch(("$a", [0]), group=""),), COMMITTED, versions=FETCHES),
+    Case("fetch: a name that is none", (fetch(("a/b", [0])), fetch(("", [0]))), COMMITTED, versions=(1, 5, 8, 9)),
+    Case("fetch: one topic twice", (fetch(("$a", [0]), ("$a", [1])),), COMMITTED, versions=FETCHES),
+    Case("fetch: one partition twice", (fetch(("$a", [0, 0])),), COMMITTED, versions=FETCHES),
+    Case("fetch: stable", (fetch(("$a", [0, 1]), stable=True),), COMMITTED, versions=range(7, 11)),
+    Case("fetch: everything, stable", (fetch(everything=True, stable=True),), COMMITTED, versions=range(7, 11)),
+    Case("fetch: several groups", (fetch_groups("$g", "$no", ""),), COMMITTED, versions=range(8, 11)),
+    Case("fetch: one group twice", (fetch_groups("$g", "$g"),), COMMITTED, versions=range(8, 11)),
+    Case("fetch: no groups", (fetch_groups(),), COMMITTED, versions=range(8, 11)),
+    Case("fetch: as a member", (fetch(("$a", [0]), member="@a", member_epoch=1),), SUBSCRIBED, versions=(9, 10)),
+    Case(
+        "fetch: as an unknown member",
+        (fetch(("$a", [0]), member="x", member_epoch=1), fetch(("$a", [0]), member="", member_epoch=0)),
+        SUBSCRIBED,
+        versions=(9, 10),
+    ),
+    Case(
+        "fetch: as an unknown member of nobody",
+        (fetch(("$a", [0]), group="$no", member="x", member_epoch=1),),
+        SUBSCRIBED,
+        versions=(9, 10),
+    ),
+    Case(
+        "fetch: a member's epoch that is none",
+        (fetch(("$a", [0]), member="@a", member_epoch=7),),
+        SUBSCRIBED,
+        versions=(9, 10),
+    ),
+    # OffsetDelete
+    Case("delete offsets: some", (delete(("$a", [0])), ALL_OF_A), COMMITTED),
+    Case(
+        "delete offsets: of two topics",
+        (delete(("$a", [0, 1]), ("$b", [0])), fetch(everything=True, version=7)),
+        COMMITTED,
+    ),
+    Case("delete offsets: twice", (delete(("$a", [0])), delete(("$a", [0]))), COMMITTED),
+    Case(
+        "delete offsets: without a commit", (delete(("$a", [0, 1])),), (A, FOUND, commit(("$a", [(0, 5)]), version=8))
+    ),
+    Case("delete offsets: nothing", (delete(), delete(("$a", []))), COMMITTED),
+    Case(
+        "delete offsets: an unknown topic",
+        (delete(("$no", [0])), delete(("$no", [0]), ("$a", [1])), ALL_OF_A),
+        COMMITTED,
+    ),
+    Case("delete offsets: an unknown partition", (delete(("$a", [9, 0])), ALL_OF_A), COMMITTED),
+    Case(
+        "delete offsets: an unknown group",
+        (delete(("$a", [0]), group="$no"), delete(("$no", [0]), group="$no")),
+        COMMITTED,
+    ),
+    Case("delete offsets: no group id", (delete(("$a", [0]), group=""),), COMMITTED),
+    Case(
+        "delete offsets: of a subscribed topic",
+        (delete(("$a", [0]), ("$b", [0])), fetch(everything=True, version=7)),
+        SUBSCRIBED,
+    ),
+    Case("delete offsets: of a group with members", (delete(("$a", [0])),), (A, *STABLE)),
+    Case("delete offsets: one topic twice", (delete(("$a", [0]), ("$a", [1])), ALL_OF_A), COMMITTED),
+]

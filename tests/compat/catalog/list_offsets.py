@@ -1,0 +1,140 @@
+"""ListOffsets: both ends, by time, by the latest time, and what is not there."""
+
+from ottla.wire.batches import Record
+from ottla.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from tests.compat.catalog.case import START_MS, Ask, Batch, Case, Fill, NewTopic, records
+
+EARLIEST, LATEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING = -2, -1, -3, -4, -5, -6
+FILLED = (
+    NewTopic("a", 2),
+    Fill(Batch(records(5))),
+    Fill(Batch(records(5, first=5), codec=1)),
+    Fill(Batch(records(2, first=3))),
+)
+
+
+def of(timestamp: int, *, name: str = "$a", partition: int = 0, epoch: int = -1, **fields: int) -> Ask:
+    entry = ListOffsetsPartition(partition_index=partition, timestamp=timestamp, current_leader_epoch=epoch)
+    return Ask(
+        ListOffsetsRequest(**{"replica_id": -1, **fields}, topics=[ListOffsetsTopic(name=name, partitions=[entry])])
+    )  # type: ignore[arg-type]
+
+
+def listed(*places: tuple[int, int]) -> ListOffsetsTopic:
+    return ListOffsetsTopic(
+        name="$a", partitions=[ListOffsetsPartition(partition_index=at, timestamp=value) for at, value in places]
+    )
+
+
+def of_places(*places: tuple[int, int], **fields: int) -> Ask:
+    return Ask(ListOffsetsRequest(**{"replica_id": -1, **fields}, topics=[listed(*places)]))  # type: ignore[arg-type]
+
+
+def of_many(*timestamps: int, **fields: int) -> Ask:
+    return of_places(*enumerate(timestamps), **fields)
+
+
+TWICE = ListOffsetsRequest(replica_id=-1, topics=[listed((0, LATEST)), listed((1, LATEST))])
+SAME_TWICE = ListOffsetsRequest(replica_id=-1, topics=[listed((0, LATEST), (1, LATEST)), listed((0, EARLIEST))])
+_TIMES = (3000, 9000, 1000, 9000, 5000)
+SHUFFLED = (
+    NewTopic("a"),
+    Fill(Batch([Record(0, START_MS + time, None, b"v") for time in _TIMES])),
+    Fill(Batch(records(3))),
+)
+TIMELESS = (NewTopic("a"), Fill(Batch([Record(0, -1, None, b"v")] * 2)))
+
+
+SOME = (1, 4, 7, 10, 11)
+CASES = [
+    Case("latest", (of(LATEST),), FILLED),
+    Case("earliest", (of(EARLIEST),), FILLED),
+    Case(
+        "of an empty partition", (of(LATEST, partition=1), of(EARLIEST, partition=1), of(START_MS, partition=1)), FILLED
+    ),
+    Case("at a record's time", (of(START_MS + 3000),), FILLED),
+    Case("between two records' times", (of(START_MS + 6500),), FILLED),
+    Case("before all", (of(0), of(START_MS - 1)), FILLED, versions=SOME),
+    Case("at the last time", (of(START_MS + 9000),), FILLED, versions=SOME),
+    Case("after all", (of(START_MS + 9001), of(2**62)), FILLED, versions=SOME),
+    Case("largest time", (of(MAX_TIMESTAMP),), FILLED, versions=range(7, 12)),
+    Case("largest time before it could be asked", (of(MAX_TIMESTAMP),), FILLED, versions=range(1, 7)),
+    Case("largest time of an empty partition", (of(MAX_TIMESTAMP, partition=1),), FILLED, versions=range(7, 12)),
+    Case("earliest on the broker's own disk", (of(EARLIEST_LOCAL),), FILLED, versions=range(1, 12)),
+    Case("latest in tiered storage", (of(LATEST_TIERED),), FILLED, versions=range(1, 12)),
+    Case("earliest that waits for tiered storage", (of(EARLIEST_PENDING),), FILLED, versions=range(1, 12)),
+    Case("an unknown negative time", (of(-7), of(-100)), FILLED, versions=SOME),
+    Case("of an unknown partition", (of(LATEST, partition=9),), FILLED),
+    Case("of a negative partition", (of(LATEST, partition=-1),), FILLED, versions=SOME),
+    Case("of an unknown topic", (of(LATEST, name="$no"),)),
+    Case("of an invalid name", (of(LATEST, name="a/b"),), versions=SOME),
+    Case("of nothing", (Ask(ListOffsetsRequest(replica_id=-1)),)),
+    Case("of two partitions", (of_many(LATEST, LATEST),), FILLED),
+    Case("of two partitions, one of them unknown", (of_many(LATEST, EARLIEST, LATEST),), FILLED, versions=SOME),
+    Case(
+        "committed only",
+        (of(LATEST, isolation_level=1), of(START_MS + 3000, isolation_level=1)),
+        FILLED,
+        versions=range(2, 12),
+    ),
+    Case("an unknown isolation level", (of(LATEST, isolation_level=7),), FILLED, versions=(2, 11)),
+    Case(
+        "an unknown isolation level, not as a client",
+        (of(LATEST, isolation_level=7, replica_id=-2), of(LATEST, isolation_level=7, replica_id=4)),
+        FILLED,
+        versions=(2, 11),
+    ),
+    Case(
+        "an unknown isolation level for what is not there",
+        (of(LATEST, name="$no", isolation_level=7),),
+        versions=(2, 11),
+    ),
+    Case(
+        "an unknown isolation level for two, one of them unknown",
+        (of_many(LATEST, EARLIEST, -100, isolation_level=-1),),
+        FILLED,
+        versions=(2, 4, 11),
+    ),
+    Case("one partition twice", (of_places((0, LATEST), (0, EARLIEST), (1, LATEST)),), FILLED, versions=SOME),
+    Case("one partition thrice, unknown", (of_places((9, LATEST), (9, EARLIEST), (9, -100)),), FILLED, versions=SOME),
+    Case("one topic twice", (Ask(TWICE),), FILLED, versions=SOME),
+    Case("one topic twice, with the same partition", (Ask(SAME_TWICE),), FILLED, versions=SOME),
+    Case(
+        "by time, an epoch to come",
+        (of(START_MS, epoch=5), of(MAX_TIMESTAMP, epoch=5), of(EARLIEST, epoch=5)),
+        FILLED,
+        versions=range(4, 12),
+    ),
+    Case("a negative epoch", (of(LATEST, epoch=-9),), FILLED, versions=(4, 11)),
+    Case(
+        "specials of an empty partition",
+        (of(EARLIEST_LOCAL, partition=1), of(LATEST_TIERED, partition=1), of(EARLIEST_PENDING, partition=1)),
+        FILLED,
+        versions=SOME,
+    ),
+    Case(
+        "specials of an unknown partition",
+        (
+            of(EARLIEST_LOCAL, partition=7),
+            of(LATEST_TIERED, partition=7),
+            of(EARLIEST_PENDING, partition=7),
+            of(-100, partition=7),
+        ),
+        FILLED,
+        versions=SOME,
+    ),
+    Case(
+        "records without order in time",
+        (of(START_MS + 5000), of(START_MS + 5001), of(START_MS), of(START_MS + 10_000)),
+        SHUFFLED,
+        versions=SOME,
+    ),
+    Case("largest time of several", (of(MAX_TIMESTAMP),), SHUFFLED, versions=(7, 11)),
+    Case("no times", (of(0), of(START_MS), of(LATEST)), TIMELESS, versions=SOME),
+    Case("largest time of none", (of(MAX_TIMESTAMP),), TIMELESS, versions=(7, 11)),
+    Case("a time-out", (of(LATEST, timeout_ms=0), of(START_MS, timeout_ms=-1)), FILLED, versions=(10, 11)),
+    Case("with the leader's epoch", (of(LATEST, epoch=0),), FILLED, versions=range(4, 12)),
+    Case("with an epoch to come", (of(LATEST, epoch=5),), FILLED, versions=range(4, 12)),
+    Case("as a debugging client", (of(LATEST, replica_id=-2),), FILLED, versions=(1, 11)),
+    Case("as a follower", (of(LATEST, replica_id=9),), FILLED, versions=(1, 11)),
+]

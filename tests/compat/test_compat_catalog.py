@@ -1,0 +1,22 @@
+"""Every case of the catalog is answered as Apache Kafka answered it."""
+
+import functools
+from typing import Any
+
+import pytest
+
+from tests.compat.catalog.case import Case
+from tests.compat.catalog.recorded import all_cases, key, load
+from tests.compat.catalog.runner import Run
+from tests.compat.conftest import Broker
+
+recorded = functools.cache(load)
+
+
+@pytest.mark.parametrize(
+    ("catalog", "case", "version"),
+    [pytest.param(*entry, id=f"{entry[0]}: {entry[1].name} v{entry[2]}") for entry in all_cases()],
+)
+def test_answers_as_recorded(broker: Broker, catalog: str, case: Case, version: int) -> None:
+    expected: Any = recorded(catalog)[key(case, version)]
+    assert Run(broker.address, version).answers(case) == expected
