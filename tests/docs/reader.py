@@ -48,9 +48,12 @@ class PageReader:
             name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "OTTLA_", "COV_"))
         }
         self._environment = {
-            **clean, "PATH": f"{tools}:{os.environ['PATH']}", "PYTHONDONTWRITEBYTECODE": "1",
-            "PYTHONWARNINGS": "ignore::DeprecationWarning", **(environment or {}),
-        }  # fmt: skip
+            **clean,
+            "PATH": f"{tools}:{os.environ['PATH']}",
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "PYTHONWARNINGS": "ignore::DeprecationWarning",
+            **(environment or {}),
+        }
         if bootstrap != PAGE_BOOTSTRAP:
             self._environment["OTTLA_BOOTSTRAP"] = bootstrap
         self._terminals: dict[str, Terminal] = {}

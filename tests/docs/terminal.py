@@ -14,9 +14,14 @@ END_MARK = "::done "
 class Terminal:
     def __init__(self, directory: Path, environment: Mapping[str, str]) -> None:
         self._shell = subprocess.Popen(
-            ["bash", "--norc", "--noprofile"], cwd=directory, env=dict(environment), start_new_session=True,
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        )  # fmt: skip
+            ["bash", "--norc", "--noprofile"],
+            cwd=directory,
+            env=dict(environment),
+            start_new_session=True,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
         self._data = b""
         self._changed = threading.Condition()
         self._reader = threading.Thread(target=self._read, daemon=True)

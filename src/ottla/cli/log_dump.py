@@ -46,9 +46,8 @@ def dump(file: LogFile, *, with_records: bool) -> Iterator[dict[str, Any]]:
             from ottla.log import offset_checkpoint_file
 
             data = read_bytes(file.path)
-            for (topic, index), offset in (
-                sorted(offset_checkpoint_file.decode(data).items()) if data else ()
-            ):  # Kafka creates an empty file
+            offsets = offset_checkpoint_file.decode(data) if data else {}  # Kafka creates an empty file
+            for (topic, index), offset in sorted(offsets.items()):
                 yield {"topic": topic, "partition": index, "offset": offset}
         case FileType.JSON:
             yield json.loads(read_bytes(file.path) or b"{}")
