@@ -1,4 +1,4 @@
-"""Kafka's own tools read what a node writes into its directories. Runs where the jars are."""
+"""Kafka's own tools read the directories that a node writes. Needs Kafka's jars."""
 
 import asyncio
 import json
@@ -29,8 +29,8 @@ from tests.compat.clients.jvm import missing
 pytestmark = pytest.mark.skipif(missing() is not None, reason=str(missing()))
 
 
-class Written:
-    """A directory with everything that a node writes: formatted, bootstrapped, registered, a topic, a snapshot, stopped in order."""
+class NodeDirectory:
+    """A directory as written by a node: formatted, bootstrapped, registered, with a topic and a snapshot, stopped."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -85,35 +85,35 @@ class Written:
 
 
 @pytest.fixture(scope="module")
-def written(tmp_path_factory: pytest.TempPathFactory) -> Written:
-    return Written(tmp_path_factory.mktemp("written"))
+def written(tmp_path_factory: pytest.TempPathFactory) -> NodeDirectory:
+    return NodeDirectory(tmp_path_factory.mktemp("written"))
 
 
-def test_the_storage_tool_knows_the_directory(written: Written, tmp_path: Path) -> None:
+def test_storage_tool_accepts_the_directory(written: NodeDirectory, tmp_path: Path) -> None:
     config = tmp_path / "server.properties"
     config.write_text(
         f"process.roles=broker,controller\nnode.id=1\ncontroller.quorum.voters=1@127.0.0.1:9093\nlog.dirs={written.path}\n"
         "listeners=PLAINTEXT://127.0.0.1:9092,CONTROLLER://127.0.0.1:9093\ncontroller.listener.names=CONTROLLER\n"
         "listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT\n"
     )
-    said = kafka_tool("kafka.tools.StorageTool", "info", "-c", str(config)).stdout
+    output = kafka_tool("kafka.tools.StorageTool", "info", "-c", str(config)).stdout
     directory_id = uuid_text(written.storage.directories[0].directory_id)
-    assert f"{{cluster.id={written.storage.cluster_id}, directory.id={directory_id}, node.id=1, version=1}}" in said
-    assert "problem" not in said
+    assert f"{{cluster.id={written.storage.cluster_id}, directory.id={directory_id}, node.id=1, version=1}}" in output
+    assert "problem" not in output
 
 
 def dump(*files: Path) -> dict[str, list[str]]:
-    """What kafka-dump-log says of the records of each file; every batch of it must be valid."""
-    said = kafka_tool(
+    """Return kafka-dump-log's output for the records of each file; every batch must be valid."""
+    output = kafka_tool(
         "org.apache.kafka.tools.DumpLogSegments",
         "--cluster-metadata-decoder",
         "--files",
         ",".join(str(file) for file in files),
     ).stdout
-    assert "isvalid: false" not in said
-    assert "Exception" not in said
+    assert "isvalid: false" not in output
+    assert "Exception" not in output
     found: dict[str, list[str]] = {}
-    for line in said.splitlines():
+    for line in output.splitlines():
         if line.startswith("Dumping "):
             lines = found[Path(line.removeprefix("Dumping ")).name] = []
         elif line.startswith("| "):
@@ -121,15 +121,16 @@ def dump(*files: Path) -> dict[str, list[str]]:
     return found
 
 
-def test_the_dump_tool_reads_log_and_snapshots(written: Written) -> None:
-    """All records, in Kafka's own words: the log begins with its leader, snapshots begin and end as they should."""
+def test_dump_tool_reads_log_and_snapshots(written: NodeDirectory) -> None:
+    """All records as Kafka prints them: the log starts with a LeaderChange, snapshots have header and footer."""
     log_path = written.path / "__cluster_metadata-0"
     newest = list_snapshots(RealDisk(), str(log_path))[-1].file_name
     segments = sorted(log_path.glob("*.log"))
     found = dump(written.path / "bootstrap.checkpoint", *segments, log_path / newest)
     features = [
         'payload: {"type":"FEATURE_LEVEL_RECORD","version":0,"data":{"name":"metadata.version","featureLevel":30}}',
-        'payload: {"type":"FEATURE_LEVEL_RECORD","version":0,"data":{"name":"eligible.leader.replicas.version","featureLevel":1}}',
+        'payload: {"type":"FEATURE_LEVEL_RECORD","version":0,'
+        '"data":{"name":"eligible.leader.replicas.version","featureLevel":1}}',
     ]
     assert found["bootstrap.checkpoint"] == [
         'SnapshotHeader {"version":0,"lastContainedLogTimestamp":0}',

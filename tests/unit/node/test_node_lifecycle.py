@@ -1,4 +1,4 @@
-"""A node's life as its metadata log and its directories tell it, over simulated ports."""
+"""Start, stop, crash and restart of a node on simulated ports."""
 
 import asyncio
 from collections.abc import Callable, Iterator
@@ -30,8 +30,8 @@ CLUSTER = "AAAAAAAAAAAAAAAAAAAAAg"
 
 @pytest.fixture
 def world() -> Iterator[World]:
-    with World(11) as made:
-        yield made
+    with World(11) as created:
+        yield created
 
 
 def start(
@@ -46,7 +46,7 @@ def start(
 
 
 def read_image(world: World) -> ClusterImage:
-    """What the metadata log of a node that has ended says."""
+    """Return the image in the metadata log of a stopped node."""
     ports = world.start("node")
 
     async def read() -> ClusterImage:
@@ -74,25 +74,25 @@ async def connect(world: World, name: str = "client") -> SimulatedClient:
     return client
 
 
-def test_a_clean_stop_leaves_a_fenced_broker_and_nobody_leading(world: World) -> None:
-    """Whoever opens the directory next need not wait for this broker's session to end."""
+def test_clean_stop_fences_the_broker_and_removes_all_leaders(world: World) -> None:
+    """The next reader of the metadata log need not wait for this broker's session to expire."""
 
-    async def story() -> None:
+    async def scenario() -> None:
         ports, starting = start(world)
         node: Node = await starting
         client = await connect(world)
         await client.create_topic("t", 2)
         await world.within(ports, node.stop())
 
-    world.run(story())
+    world.run(scenario())
     world.exit("node")
     image = read_image(world)
     assert (image.brokers[1].fenced, image.brokers[1].in_controlled_shutdown) == (True, True)
     assert [partition.leader for partition in image.topics_by_name["t"].partitions.values()] == [-1, -1]
 
 
-def test_a_node_that_is_stopped_while_it_recovers_leaves_at_once_and_loses_nothing(world: World) -> None:
-    """Its directories are free afterwards, and not marked as clean."""
+def test_stop_during_recovery_is_immediate_and_loses_nothing(world: World) -> None:
+    """Its directories are unlocked afterwards, and not marked as clean."""
 
     async def crash() -> None:
         _, starting = start(world)
@@ -107,7 +107,7 @@ def test_a_node_that_is_stopped_while_it_recovers_leaves_at_once_and_loses_nothi
             await starting
         assert not ports.disk.exists("/data/.kafka_cleanshutdown")
 
-    async def go_on() -> None:
+    async def restart() -> None:
         ports, starting = start(world)
         node: Node = await starting
         partition = node.broker.partition("t", 0)
@@ -119,13 +119,13 @@ def test_a_node_that_is_stopped_while_it_recovers_leaves_at_once_and_loses_nothi
     world.crash("node")
     world.run(stop())
     world.exit("node")
-    world.run(go_on())
+    world.run(restart())
 
 
-def test_a_leader_is_lost_while_its_partition_is_still_to_be_opened(world: World) -> None:
-    """As when a node is stopped just after a topic was made. Who asks for the partition meanwhile is told to ask again."""
+def test_leader_changes_before_the_partition_is_open(world: World) -> None:
+    """As when a node stops just after a topic was created. Until then requests get a retriable error."""
 
-    async def story() -> None:
+    async def scenario() -> None:
         ports, starting = start(world)
         node: Node = await starting
         client = await connect(world)
@@ -160,11 +160,11 @@ def test_a_leader_is_lost_while_its_partition_is_still_to_be_opened(world: World
         assert not node.failed.done()
         await world.within(ports, node.stop())
 
-    world.run(story())
+    world.run(scenario())
 
 
-def test_a_restart_after_a_clean_stop_leads_again_in_a_new_epoch(world: World) -> None:
-    async def story() -> list[tuple[int, int]]:
+def test_restart_after_a_clean_stop_leads_in_a_new_epoch(world: World) -> None:
+    async def scenario() -> list[tuple[int, int]]:
         ports, starting = start(world)
         node: Node = await starting
         client = await connect(world)
@@ -178,13 +178,13 @@ def test_a_restart_after_a_clean_stop_leads_again_in_a_new_epoch(world: World) -
         assert led is not None
         return [(partition.leader, partition.leader_epoch), (1, led.leader_epoch)]
 
-    told, led = world.run(story())
-    assert told == led
-    assert told[1] > 0
+    image, led = world.run(scenario())
+    assert image == led
+    assert image[1] > 0
 
 
-def test_partitions_spread_over_directories_and_the_controller_knows(world: World) -> None:
-    async def story() -> dict[str, int]:
+def test_partitions_are_spread_over_directories_and_reported(world: World) -> None:
+    async def scenario() -> dict[str, int]:
         _, starting = start(world, log_dirs="/data,/more")
         node: Node = await starting
         client = await connect(world)
@@ -193,27 +193,27 @@ def test_partitions_spread_over_directories_and_the_controller_knows(world: Worl
             partition.directories[0] in node.broker.image.brokers[1].log_dirs
             for partition in node.broker.image.topics_by_name["t"].partitions.values()
         ):
-            await asyncio.sleep(0.01)  # it ends, or the simulator says that nothing more happens
-        homes = [partition.log.directory.rpartition("/")[0] for partition in node.broker.all_partitions()]
-        return {home: homes.count(home) for home in homes}
+            await asyncio.sleep(0.01)  # the simulator fails the test if this never ends
+        directories = [partition.log.directory.rpartition("/")[0] for partition in node.broker.all_partitions()]
+        return {directory: directories.count(directory) for directory in directories}
 
-    assert world.run(story()) == {"/data": 2, "/more": 2}
+    assert world.run(scenario()) == {"/data": 2, "/more": 2}
 
 
-def test_a_topic_deleted_and_made_again_during_its_flush_is_a_new_one(world: World) -> None:
-    """A worker that still writes to the old log neither ends the node nor leaves anything in the new one."""
+def test_topic_recreated_during_a_flush_of_the_old_one_is_empty(world: World) -> None:
+    """A worker that still writes to the old log neither stops the node nor affects the new log."""
 
-    async def story() -> tuple[bool, int, list[int]]:
+    async def scenario() -> tuple[bool, int, list[int]]:
         ports, starting = start(world)
         node: Node = await starting
         client = await connect(world)
         await client.create_topic("t", 1, {"segment.bytes": "1048576"})
         value = bytes(700_000)
         for _ in range(4):
-            answer = await client.produce(
+            response = await client.produce(
                 "t", 0, bytes(build_batch([Record(timestamp=ports.clock.now_ms(), value=value)])), acks=-1
             )
-            assert answer.error_code == 0
+            assert response.error_code == 0
         old = node.broker.partition("t", 0)
         assert old is not None
         flushing = asyncio.ensure_future(world.within(ports, node.flusher.flush(old, to_end=False)))
@@ -227,13 +227,13 @@ def test_a_topic_deleted_and_made_again_during_its_flush_is_a_new_one(world: Wor
         assert new is not old
         return node.failed.done(), new.log.log_end_offset, [segment.base_offset for segment in new.log.segments]
 
-    assert world.run(story()) == (False, 0, [0])
+    assert world.run(scenario()) == (False, 0, [0])
 
 
-def test_a_topic_deleted_while_its_partitions_are_opened_leaves_nothing(world: World) -> None:
-    """And one that is made under its name right behind it is a new one that works."""
+def test_topic_deleted_while_its_partitions_are_opened_leaves_no_directories(world: World) -> None:
+    """A topic of the same name, created right after, works."""
 
-    async def story() -> tuple[list[str], int, bool]:
+    async def scenario() -> tuple[list[str], int, bool]:
         ports, starting = start(world)
         node: Node = await starting
         client, other, third = await connect(world), await connect(world, "other"), await connect(world, "third")
@@ -256,4 +256,4 @@ def test_a_topic_deleted_while_its_partitions_are_opened_leaves_nothing(world: W
         names = [name for name in ports.disk.list("/data") if name.startswith("t-") and not name.endswith("-delete")]
         return names, produced.error_code, node.failed.done()
 
-    assert world.run(story()) == (["t-0"], 0, False)
+    assert world.run(scenario()) == (["t-0"], 0, False)

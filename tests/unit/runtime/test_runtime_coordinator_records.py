@@ -1,4 +1,4 @@
-"""Batches of a shard's records: built as Kafka's, read back whoever wrote them."""
+"""Record batches of a coordinator shard: built by Ottla, read from Ottla and Kafka."""
 
 import pytest
 from hypothesis import given
@@ -19,7 +19,7 @@ def read(data: bytes, reader: BatchReader | None = None) -> list[tuple[int, byte
 
 
 @given(records=pairs, codec=st.sampled_from((0, 0, 0, 1, 4)))
-def test_what_is_built_is_a_batch_and_is_read_back(records, codec):
+def test_built_batch_is_valid_and_read_back(records, codec):
     batch = build(records, NOW, codec)
     assert has_valid_checksum(batch)
     assert [(record.key, record.value, record.timestamp) for record in decode_records(batch)] == [
@@ -30,14 +30,14 @@ def test_what_is_built_is_a_batch_and_is_read_back(records, codec):
 
 
 @given(records=pairs, bytes_max=st.integers(100, 2000))
-def test_parts_are_in_order_and_fit(records, bytes_max):
+def test_split_parts_are_in_order_and_fit_in_a_batch(records, bytes_max):
     parts = list(split(records, bytes_max))
     assert [pair for part in parts for pair in part] == records
     assert all(batch_bytes_max(part) <= bytes_max or len(part) == 1 for part in parts)
 
 
-def test_every_form_of_record_is_read():
-    """Also those that no coordinator writes: headers, no key, lengths of three bytes, times that differ."""
+def test_records_of_every_form_are_read():
+    """This includes forms that no coordinator writes: headers, no key, three-byte lengths, different timestamps."""
     records = [
         Record(0, NOW, None, b"no key"),
         Record(1, NOW + 900, b"k", b"v", (("header", b"x"),)),
@@ -47,14 +47,14 @@ def test_every_form_of_record_is_read():
     assert read(batch) == [(40, None, b"no key"), (41, b"k", b"v"), (42, b"k", b"x" * 20_000)]
 
 
-def test_several_batches_and_one_that_is_cut_off():
+def test_incomplete_batch_at_the_end_is_not_read():
     first = bytes(build_batch([Record(0, NOW, b"a", b"1")], base_offset=7))
     second = bytes(build_batch([Record(0, NOW, b"b", None), Record(0, NOW, b"c", b"")], base_offset=8))
     found = list(BatchReader().read(first + second + first[:-1]))
     assert found == [(8, [(7, b"a", b"1")]), (10, [(8, b"b", None), (9, b"c", b"")])]
 
 
-def test_nonsense_is_said():
+def test_malformed_batch_raises_an_error():
     batch = bytearray(build_batch([Record(0, NOW, b"a", b"1"), Record(0, NOW, b"b", b"2")]))
     batch[61] = 120
     with pytest.raises(MalformedMessage):
@@ -87,8 +87,8 @@ def marker(offset: int, producer_id: int, key: bytes) -> bytes:
     )
 
 
-def test_what_a_transaction_wrote_counts_when_it_is_committed():
-    """As Kafka wrote it into a group's offsets: two transactions at once, one of which is aborted, and one that is open."""
+def test_records_of_a_transaction_are_returned_when_it_is_committed():
+    """As Kafka writes them to a group's offsets: two concurrent transactions, one aborted, and an open one."""
     reader = BatchReader()
     log = (
         transactional(0, 5, b"a"),

@@ -1,4 +1,4 @@
-"""Groups on a node: where they live, the topic that is made for them, loading, and what becomes of them when topics go."""
+"""The group coordinator in a whole node: the offsets topic, loading, and deletion of topics."""
 
 import asyncio
 from typing import Any
@@ -25,13 +25,13 @@ from ottla.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequ
 CONTEXT = RequestContext("PLAINTEXT", "User:ANONYMOUS", "test", "127.0.0.1")
 
 
-async def answered(answer: Any) -> Any:
-    return await answer if asyncio.isfuture(answer) or asyncio.iscoroutine(answer) else answer
+async def resolve(response: Any) -> Any:
+    return await response if asyncio.isfuture(response) or asyncio.iscoroutine(response) else response
 
 
 async def find(broker: AsyncBroker, group: str = "g") -> Any:
     request = FindCoordinatorRequest(coordinator_keys=[group])
-    return (await answered(find_coordinator.handle(broker.node.broker, CONTEXT, request, 6))).coordinators[0]
+    return (await resolve(find_coordinator.handle(broker.node.broker, CONTEXT, request, 6))).coordinators[0]
 
 
 async def commit(broker: AsyncBroker, offset: int, *, group: str = "g", topic: str = "t") -> int:
@@ -43,25 +43,25 @@ async def commit(broker: AsyncBroker, offset: int, *, group: str = "g", topic: s
             )
         ],
     )
-    answer = await answered(offset_commit.handle(broker.node.broker, CONTEXT, request, 9))
-    return int(answer.topics[0].partitions[0].error_code)
+    response = await resolve(offset_commit.handle(broker.node.broker, CONTEXT, request, 9))
+    return int(response.topics[0].partitions[0].error_code)
 
 
 async def fetch(broker: AsyncBroker, group: str = "g") -> tuple[int, dict[str, int]]:
     request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=group, topics=None)])
-    found = (await answered(offset_fetch.handle(broker.node.broker, CONTEXT, request, 9))).groups[0]
+    found = (await resolve(offset_fetch.handle(broker.node.broker, CONTEXT, request, 9))).groups[0]
     return found.error_code, {topic.name: topic.partitions[0].committed_offset for topic in found.topics}
 
 
-async def loaded(broker: AsyncBroker) -> None:
-    while any(shard.state == ShardState.LOADING for shard in broker.node.broker.group_coordinator.runtime.drivers()):
+async def wait_until_loaded(broker: AsyncBroker) -> None:
+    while any(driver.state == ShardState.LOADING for driver in broker.node.broker.group_coordinator.runtime.drivers()):
         await asyncio.sleep(0)
 
 
-async def test_the_topic_is_made_by_the_first_who_asks():
+async def test_offsets_topic_is_created_by_the_first_request():
     async with AsyncBroker() as broker:
-        answers = await asyncio.gather(*(find(broker, f"g{at}") for at in range(5)))
-        assert [(answer.error_code, answer.node_id) for answer in answers] == [(0, 1)] * 5
+        responses = await asyncio.gather(*(find(broker, f"g{at}") for at in range(5)))
+        assert [(response.error_code, response.node_id) for response in responses] == [(0, 1)] * 5
         topic = broker.node.broker.image.topics_by_name[OFFSETS_TOPIC]
         assert (len(topic.partitions), {partition.replicas for partition in topic.partitions.values()}) == (50, {(1,)})
         configs = broker.node.broker.image.topic_configs(OFFSETS_TOPIC)
@@ -72,7 +72,7 @@ async def test_the_topic_is_made_by_the_first_who_asks():
         }
 
 
-async def test_the_topic_is_made_as_it_is_configured():
+async def test_offsets_topic_is_created_with_the_configured_settings():
     config = {
         "offsets.topic.num.partitions": "3",
         "offsets.topic.segment.bytes": "1048576",
@@ -88,24 +88,23 @@ async def test_the_topic_is_made_as_it_is_configured():
         (found,) = [partition.log for partition in node.all_partitions() if partition.log.log_end_offset]
         assert found.disk.read(found.segments[0].log_path)[22] & 7 == 1
         await broker.restart()
-        await loaded(broker)
+        await wait_until_loaded(broker)
         assert await fetch(broker) == (0, {"t": 5})
 
 
-async def test_a_replication_factor_that_was_asked_for_is_kept_to():
+async def test_configured_replication_factor_is_not_reduced():
     async with AsyncBroker(config={"offsets.topic.replication.factor": "3"}) as broker:
         assert (await find(broker)).error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
-        wanted = internal_topic(broker.node.broker, OFFSETS_TOPIC)
-        assert wanted is not None
-        assert wanted.replication_factor == 3
-        other = internal_topic(broker.node.broker, TRANSACTIONS_TOPIC)
-        assert other is not None
-        assert (other.replication_factor, other.num_partitions) == (1, 50)
+        offsets = internal_topic(broker.node.broker, OFFSETS_TOPIC)
+        assert offsets is not None
+        assert offsets.replication_factor == 3
+        transactions = internal_topic(broker.node.broker, TRANSACTIONS_TOPIC)
+        assert transactions is not None
+        assert (transactions.replication_factor, transactions.num_partitions) == (1, 50)
         assert internal_topic(broker.node.broker, "t") is None
 
 
-async def test_who_commits_before_anybody_looked_for_a_coordinator():
-    """The topic is made all the same, for when it is looked for."""
+async def test_commit_before_find_coordinator_creates_the_topic():
     async with AsyncBroker() as broker:
         await broker.create_topic("t")
         assert await commit(broker, 1) == ErrorCode.NOT_COORDINATOR
@@ -113,8 +112,8 @@ async def test_who_commits_before_anybody_looked_for_a_coordinator():
         assert await commit(broker, 1) == 0
 
 
-async def test_while_a_shard_is_loading(monkeypatch, tmp_path):
-    """SlicedWork are short, so that others have their turns; who asks for a group is told to wait, and then all is there."""
+async def test_requests_get_load_in_progress_while_a_shard_is_loading(monkeypatch, tmp_path):
+    """With minimal slices, requests are handled while the shard loads; afterwards all offsets are there."""
     async with AsyncBroker(data=tmp_path, config={"offsets.topic.num.partitions": "2"}) as broker:
         await broker.create_topic("t")
         await find(broker)
@@ -123,7 +122,7 @@ async def test_while_a_shard_is_loading(monkeypatch, tmp_path):
         monkeypatch.setattr(slice_scheduler, "SLICE_SECONDS", 0)
         await broker.restart()
         codes = [(await fetch(broker))[0]]
-        listing = await answered(list_groups.handle(broker.node.broker, CONTEXT, ListGroupsRequest(), 5))
+        listing = await resolve(list_groups.handle(broker.node.broker, CONTEXT, ListGroupsRequest(), 5))
         assert listing.error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         assert await commit(broker, 7) == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         while codes[-1]:
@@ -131,22 +130,22 @@ async def test_while_a_shard_is_loading(monkeypatch, tmp_path):
             codes.append((await fetch(broker))[0])
         assert len(codes) > 5
         assert set(codes[:-1]) == {ErrorCode.COORDINATOR_LOAD_IN_PROGRESS}
-        await loaded(broker)
+        await wait_until_loaded(broker)
         assert [(await fetch(broker, f"g{at}")) for at in range(40)] == [(0, {"t": 360 + at}) for at in range(40)]
 
 
-async def test_offsets_are_there_after_a_crash(tmp_path):
+async def test_committed_offsets_survive_a_crash(tmp_path):
     async with AsyncBroker(data=tmp_path) as broker:
         await broker.create_topic("t")
         await find(broker)
         assert await commit(broker, 41) == 0
         await broker.kill()
         await broker.start()
-        await loaded(broker)
+        await wait_until_loaded(broker)
         assert await fetch(broker) == (0, {"t": 41})
 
 
-async def test_a_log_that_cannot_be_read_is_not_answered_for(tmp_path, caplog):
+async def test_shard_with_a_corrupt_log_answers_with_not_coordinator(tmp_path, caplog):
     async with AsyncBroker(data=tmp_path, config={"offsets.topic.num.partitions": "1"}) as broker:
         await broker.create_topic("t")
         await find(broker)
@@ -157,12 +156,12 @@ async def test_a_log_that_cannot_be_read_is_not_answered_for(tmp_path, caplog):
         data[61] = 99  # the length of the first record
         path.write_bytes(data)
         await broker.start()
-        await loaded(broker)
+        await wait_until_loaded(broker)
         assert (await fetch(broker))[0] == ErrorCode.NOT_COORDINATOR
         assert "could not load" in caplog.text
 
 
-async def test_offsets_of_a_deleted_topic_are_forgotten():
+async def test_offsets_of_a_deleted_topic_are_removed():
     async with AsyncBroker() as broker:
         await broker.create_topic("t")
         await broker.create_topic("u")
@@ -173,8 +172,8 @@ async def test_offsets_of_a_deleted_topic_are_forgotten():
         assert await fetch(broker) == (0, {"u": 2})
 
 
-async def test_the_topic_of_groups_is_deleted():
-    """Who waits is told to look for the coordinator, and groups begin anew."""
+async def test_deleting_the_offsets_topic_ends_pending_requests():
+    """They get NOT_COORDINATOR, and groups start empty."""
     async with AsyncBroker(config={"group.initial.rebalance.delay.ms": "60000"}) as broker:
         await broker.create_topic("t")
         await find(broker)

@@ -25,10 +25,10 @@ COMPACTED = {
 WAIT_SECONDS_MAX = 20
 
 
-def until(is_so: Callable[[], object], what: str) -> None:
+def until(condition: Callable[[], object], message: str) -> None:
     deadline = time.monotonic() + WAIT_SECONDS_MAX
-    while not is_so():
-        assert time.monotonic() < deadline, what
+    while not condition():
+        assert time.monotonic() < deadline, message
         time.sleep(0.01)
 
 
@@ -41,11 +41,11 @@ def send(broker: Broker, topic: str, count: int, *, keys: int = 5, first: int = 
 
 def read(broker: Broker, topic: str) -> dict[int, tuple[bytes, bytes]]:
     consumer = KafkaConsumer(bootstrap_servers=broker.bootstrap, auto_offset_reset="earliest")
-    place = TopicPartition(topic, 0)
-    consumer.assign([place])
-    end = consumer.end_offsets([place])[place]
+    partition = TopicPartition(topic, 0)
+    consumer.assign([partition])
+    end = consumer.end_offsets([partition])[partition]
     found = {}
-    while consumer.position(place) < end:
+    while consumer.position(partition) < end:
         for records in consumer.poll(1000).values():
             found.update({record.offset: (record.key, record.value) for record in records})
     consumer.close()
@@ -56,23 +56,23 @@ def node_of(broker: Broker) -> Node:
     return broker._broker.node
 
 
-def partition(broker: Broker, topic: str) -> Partition:
+def partition_of(broker: Broker, topic: str) -> Partition:
     found = node_of(broker).broker.partition(topic, 0)
     assert found is not None
     return found
 
 
-def clean_to(broker: Broker, topic: str) -> int:
+def clean_offset(broker: Broker, topic: str) -> int:
     path = Path(broker.data) / CLEAN_OFFSETS_FILE
     lines = path.read_text().splitlines() if path.exists() else []
     return next((int(line.split()[2]) for line in lines if line.startswith(f"{topic} 0 ")), 0)
 
 
 def is_clean(broker: Broker, topic: str) -> bool:
-    return clean_to(broker, topic) == partition(broker, topic).log.segments[-1].base_offset > 0
+    return clean_offset(broker, topic) == partition_of(broker, topic).log.segments[-1].base_offset > 0
 
 
-def test_a_compacted_topic_holds_the_latest_of_each_key_also_after_a_crash():
+def test_compacted_topic_keeps_the_latest_record_per_key_even_after_a_crash():
     with Broker(config=QUICK) as broker:
         broker.create_topic("c", config=COMPACTED)
         send(broker, "c", 100)
@@ -83,24 +83,24 @@ def test_a_compacted_topic_holds_the_latest_of_each_key_also_after_a_crash():
         broker.kill()
         broker.start()
         assert read(broker, "c").items() <= found.items()
-        before = clean_to(broker, "c")
+        before = clean_offset(broker, "c")
         send(broker, "c", 100, first=100)
-        until(lambda: is_clean(broker, "c") and clean_to(broker, "c") > before, "it is not cleaned again")
+        until(lambda: is_clean(broker, "c") and clean_offset(broker, "c") > before, "it is not cleaned again")
         found = read(broker, "c")
         broker.restart()
         assert read(broker, "c").items() <= found.items()
 
 
-def test_a_damaged_log_is_left_alone_and_the_others_are_cleaned(caplog):
+def test_corrupt_log_is_excluded_and_others_are_cleaned(caplog):
     with Broker(config=QUICK) as broker:
         for name in ("bad", "good"):
             broker.create_topic(name, config={**COMPACTED, "min.cleanable.dirty.ratio": "1"})
             send(broker, name, 60)
             until(
-                lambda name=name: partition(broker, name).log.segments[-2].offset_index is None,
+                lambda name=name: partition_of(broker, name).log.segments[-2].offset_index is None,
                 "its segments are not flushed",
             )
-        path = partition(broker, "bad").log.segments[0].log_path
+        path = partition_of(broker, "bad").log.segments[0].log_path
         data = bytearray(Path(path).read_bytes())
         data[70] ^= 0xFF
         Path(path).write_bytes(data)
@@ -110,16 +110,16 @@ def test_a_damaged_log_is_left_alone_and_the_others_are_cleaned(caplog):
         for name in ("bad", "good"):
             admin.alter_configs([ConfigResource(ConfigResourceType.TOPIC, name, COMPACTED)])
         admin.close()
-        until(lambda: is_clean(broker, "good"), "the good one is not cleaned")
+        until(lambda: is_clean(broker, "good"), "the valid log is not cleaned")
         cleaner = node_of(broker).broker.log_cleaner
         assert cleaner is not None
-        until(lambda: cleaner.uncleanable_count == 1, "the bad one is not found out")
+        until(lambda: cleaner.uncleanable_count == 1, "the corrupt log is not excluded")
         assert Path(path).read_bytes() == data
         assert "compaction of bad-0 disabled until restart" in caplog.text
 
 
-def test_a_topic_that_is_deleted_while_it_is_cleaned_leaves_nothing():
-    """The work is slowed down, so that it is deleted in its midst."""
+def test_topic_deleted_during_cleaning_leaves_no_files():
+    """Cleaning is throttled, so that the deletion happens in between."""
     with Broker(config={**QUICK, "log.cleaner.io.max.bytes.per.second": "2000"}) as broker:
         broker.create_topic("c", config=COMPACTED)
         send(broker, "c", 100)
@@ -139,13 +139,13 @@ def test_a_topic_that_is_deleted_while_it_is_cleaned_leaves_nothing():
         assert cleaner.uncleanable_count == 0
 
 
-def test_old_segments_go_and_those_who_ask_for_them_are_told():
+def test_deleted_segments_cause_offset_out_of_range():
     with Broker(config=QUICK) as broker:
         broker.create_topic(
             "r", config={"internal.segment.bytes": "2000", "retention.bytes": "4000", "file.delete.delay.ms": "1"}
         )
         send(broker, "r", 200)
-        log = partition(broker, "r").log
+        log = partition_of(broker, "r").log
         until(lambda: log.size_bytes <= 6000, "nothing was deleted")
         until(lambda: not list((Path(broker.data) / "r-0").glob("*.deleted")), "the files are still there")
         start = log.log_start_offset
@@ -158,28 +158,28 @@ def test_old_segments_go_and_those_who_ask_for_them_are_told():
         consumer.close()
         broker.kill()
         broker.start()
-        assert partition(broker, "r").log.log_start_offset >= start
+        assert partition_of(broker, "r").log.log_start_offset >= start
 
 
-def test_a_log_that_is_all_too_old_is_emptied():
+def test_active_segment_is_deleted_once_expired():
     with Broker(config=QUICK) as broker:
         broker.create_topic("r", config={"retention.ms": "1", "file.delete.delay.ms": "1"})
         send(broker, "r", 3)
-        until(lambda: partition(broker, "r").log.log_start_offset == 3, "it is still there")
+        until(lambda: partition_of(broker, "r").log.log_start_offset == 3, "it is still there")
         assert read(broker, "r") == {}
         send(broker, "r", 1)
-        assert partition(broker, "r").log.log_end_offset == 4
+        assert partition_of(broker, "r").log.log_end_offset == 4
 
 
-def test_a_topic_may_be_both_compacted_and_deleted():
+def test_topic_with_both_policies_is_compacted_and_deleted():
     with Broker(config=QUICK) as broker:
         broker.create_topic("b", config={**COMPACTED, "cleanup.policy": "compact,delete", "retention.bytes": "3000"})
         send(broker, "b", 300, keys=1000)
-        until(lambda: partition(broker, "b").log.size_bytes <= 5000 and is_clean(broker, "b"), "nothing was deleted")
+        until(lambda: partition_of(broker, "b").log.size_bytes <= 5000 and is_clean(broker, "b"), "nothing was deleted")
         assert max(read(broker, "b")) == 299
 
 
-def test_groups_are_loaded_from_what_compaction_left():
+def test_groups_are_loaded_from_a_compacted_log():
     config = {**QUICK, "offsets.topic.num.partitions": "1", "log.cleaner.min.cleanable.ratio": "0.01"}
     with Broker(config=config) as broker:
         broker.create_topic("t", partitions=3)
@@ -194,9 +194,9 @@ def test_groups_are_loaded_from_what_compaction_left():
             if number == 30:
                 _roll(broker, "__consumer_offsets")
         _roll(broker, "__consumer_offsets")
-        before = partition(broker, "__consumer_offsets").log.size_bytes
+        before = partition_of(broker, "__consumer_offsets").log.size_bytes
         until(lambda: is_clean(broker, "__consumer_offsets"), "it is not cleaned")
-        assert partition(broker, "__consumer_offsets").log.size_bytes < before / 4
+        assert partition_of(broker, "__consumer_offsets").log.size_bytes < before / 4
         committer.close(autocommit=False)
         broker.restart()
         reader = KafkaConsumer(bootstrap_servers=broker.bootstrap, group_id="g", enable_auto_commit=False)
@@ -205,19 +205,19 @@ def test_groups_are_loaded_from_what_compaction_left():
 
 
 def _roll(broker: Broker, topic: str) -> None:
-    """Close the active segment, on the node's own loop."""
+    """Close the active segment, in the node's event loop."""
     done = threading.Event()
     loop = node_of(broker).broker.loop
 
     def roll() -> None:
-        partition(broker, topic).log.roll(now_ms=0)
+        partition_of(broker, topic).log.roll(now_ms=0)
         done.set()
 
     loop.call_soon_threadsafe(roll)
     assert done.wait(10)
 
 
-def test_a_stop_in_the_midst_of_it_leaves_a_log_that_opens():
+def test_stop_during_cleaning_leaves_a_valid_log():
     with Broker(config={**QUICK, "log.cleaner.io.max.bytes.per.second": "20000"}) as broker:
         broker.create_topic("c", config=COMPACTED)
         send(broker, "c", 100)

@@ -1,4 +1,4 @@
-"""Beginnings of logs that DeleteRecords moved: on the disk in Kafka's format, there after a restart, gone with their topic."""
+"""The log start offset checkpoint: Kafka's format, durable, removed with the topic."""
 
 import time
 from pathlib import Path
@@ -11,7 +11,7 @@ from ottla.log.offset_checkpoint_file import START_OFFSETS_FILE, decode, encode
 from ottla.testing import Broker
 
 
-def test_the_format_is_kafkas():
+def test_checkpoint_has_kafkas_format():
     offsets = {("b", 0): 7, ("a", 11): 1 << 40, ("a", 2): 3}
     assert encode(offsets) == b"0\n3\na 2 3\na 11 1099511627776\nb 0 7\n"
     assert decode(encode(offsets)) == offsets
@@ -21,7 +21,7 @@ def test_the_format_is_kafkas():
 @pytest.mark.parametrize(
     "text", [b"", b"0", b"1\n0\n", b"0\n2\na 0 1\n", b"0\n1\na 0\n", b"0\n1\na 0 x\n", b"0\nmany\n", b"\xff\n0\n"]
 )
-def test_a_damaged_file_is_not_believed(text):
+def test_corrupt_checkpoint_is_rejected(text):
     with pytest.raises(ValueError, match=r"."):
         decode(text)
 
@@ -41,16 +41,16 @@ def delete(broker: Broker, topic: str, offset: int) -> int:
         admin.close()
 
 
-def beginning(broker: Broker, topic: str) -> tuple[int, bytes | None]:
-    """The first offset there is, and its value."""
+def first_record(broker: Broker, topic: str) -> tuple[int, bytes | None]:
+    """Return the first offset and its record's value."""
     consumer = KafkaConsumer(
         bootstrap_servers=broker.bootstrap, auto_offset_reset="earliest", consumer_timeout_ms=5_000
     )
-    place = TopicPartition(topic, 0)
+    partition = TopicPartition(topic, 0)
     try:
-        consumer.assign([place])
-        first = consumer.beginning_offsets([place])[place]
-        has_records = consumer.end_offsets([place])[place] > first
+        consumer.assign([partition])
+        first = consumer.beginning_offsets([partition])[partition]
+        has_records = consumer.end_offsets([partition])[partition] > first
         return first, next(consumer).value.strip() if has_records else None
     finally:
         consumer.close()
@@ -60,7 +60,7 @@ def checkpoint(broker: Broker) -> bytes:
     return (Path(broker.data) / START_OFFSETS_FILE).read_bytes()
 
 
-def test_a_beginning_survives_a_crash_and_a_stop(tmp_path):
+def test_log_start_offset_survives_a_crash_and_a_shutdown(tmp_path):
     with Broker(data=tmp_path) as broker:
         broker.create_topic("t")
         fill(broker, "t", 10)
@@ -68,13 +68,13 @@ def test_a_beginning_survives_a_crash_and_a_stop(tmp_path):
         assert checkpoint(broker) == b"0\n1\nt 0 4\n"
         broker.kill()
         broker.start()
-        assert beginning(broker, "t") == (4, b"4")
+        assert first_record(broker, "t") == (4, b"4")
         assert delete(broker, "t", -1) == 10
         broker.restart()
-        assert beginning(broker, "t") == (10, None)
+        assert first_record(broker, "t") == (10, None)
 
 
-def test_a_new_topic_of_the_same_name_begins_anew(tmp_path):
+def test_recreated_topic_starts_at_offset_0(tmp_path):
     with Broker(data=tmp_path) as broker:
         broker.create_topic("t")
         broker.create_topic("other")
@@ -90,12 +90,12 @@ def test_a_new_topic_of_the_same_name_begins_anew(tmp_path):
         fill(broker, "t", 3)
         broker.kill()
         broker.start()
-        assert beginning(broker, "t") == (0, b"0")
-        assert beginning(broker, "other") == (5, b"5")
+        assert first_record(broker, "t") == (0, b"0")
+        assert first_record(broker, "other") == (5, b"5")
 
 
-def test_what_is_said_of_a_topic_that_is_gone_is_forgotten(tmp_path):
-    """A crash between the end of a topic and that of its entry must not cut off the next topic of its name."""
+def test_entries_of_deleted_topics_are_removed_at_startup(tmp_path):
+    """A crash between deleting a topic and its entry must not affect the next topic of the same name."""
     with Broker(data=tmp_path) as broker:
         broker.kill()
         (tmp_path / START_OFFSETS_FILE).write_bytes(b"0\n1\nt 0 4\n")
@@ -105,11 +105,11 @@ def test_what_is_said_of_a_topic_that_is_gone_is_forgotten(tmp_path):
         fill(broker, "t", 3)
         broker.kill()
         broker.start()
-        assert beginning(broker, "t") == (0, b"0")
+        assert first_record(broker, "t") == (0, b"0")
 
 
 def test_files_of_deleted_records_are_removed(tmp_path):
-    """After `file.delete.delay.ms`, so that those who read them can end."""
+    """They are removed after `file.delete.delay.ms`, so that current readers can finish."""
     with Broker(data=tmp_path) as broker:
         broker.create_topic("t", config={"segment.bytes": "1048576", "file.delete.delay.ms": "1"})
         fill(broker, "t", 6, size=400_000)
@@ -119,12 +119,12 @@ def test_files_of_deleted_records_are_removed(tmp_path):
         deadline = time.monotonic() + 10
         while (left := sorted(path.name for path in (tmp_path / "t-0").glob("*.log*"))) != names[2:]:
             assert time.monotonic() < deadline, left
-        assert beginning(broker, "t") == (5, b"5")
+        assert first_record(broker, "t") == (5, b"5")
         broker.restart()
-        assert beginning(broker, "t") == (5, b"5")
+        assert first_record(broker, "t") == (5, b"5")
 
 
-def test_a_damaged_file_is_said_and_the_node_starts(tmp_path, caplog):
+def test_node_starts_with_a_corrupt_checkpoint(tmp_path, caplog):
     with Broker(data=tmp_path) as broker:
         broker.create_topic("t")
         fill(broker, "t", 3)
@@ -132,5 +132,5 @@ def test_a_damaged_file_is_said_and_the_node_starts(tmp_path, caplog):
         broker.kill()
         (tmp_path / START_OFFSETS_FILE).write_bytes(b"0\n7\n")
         broker.start()
-        assert beginning(broker, "t") == (0, b"0")
+        assert first_record(broker, "t") == (0, b"0")
     assert START_OFFSETS_FILE in caplog.text

@@ -1,4 +1,4 @@
-"""`flush.messages` and `flush.ms`: what is acked or readable is on the disk, whatever happens next, and fsyncs are shared."""
+"""`flush.messages` and `flush.ms`: acked and readable records are fsynced, and producers share fsyncs."""
 
 import asyncio
 import errno
@@ -45,7 +45,7 @@ def batch(value: bytes) -> bytes:
 
 
 class Flushes:
-    """Counts the flushes of one file."""
+    """Counter of the flushes of one file."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, path: str) -> None:
         self.count = 0
@@ -60,22 +60,22 @@ class Flushes:
 
 
 def stored(disk: SimulatedDisk, path: str = LOG) -> int:
-    """How many bytes of a file a power cut would leave, if it left nothing that was not flushed."""
+    """Return how many bytes of a file have been flushed."""
     return len(disk.storage.get_file(path)._durable)
 
 
 @pytest.mark.parametrize("acks", [1, -1])
-def test_with_every_record_flushed_an_ack_comes_after_the_disk(sim_seed: int, acks: int) -> None:
-    """Neither an ack nor what a reader sees passes what is on the disk; a power cut at any moment takes nothing of it."""
+def test_acks_and_reads_wait_for_the_flush_with_flush_messages_1(sim_seed: int, acks: int) -> None:
+    """A power failure at any moment loses no record that was acked or read."""
     acked: dict[int, bytes] = {}
     seen: dict[int, bytes] = {}
 
     async def produce(client: SimulatedClient, name: str, disk: SimulatedDisk) -> None:
         for number in range(1000):
             value = b"%s %d" % (name.encode(), number)
-            answer = await client.produce("t", 0, batch(value), acks=acks)
-            if answer.error_code == 0:
-                acked[answer.base_offset] = value
+            response = await client.produce("t", 0, batch(value), acks=acks)
+            if response.error_code == 0:
+                acked[response.base_offset] = value
 
     async def read(client: SimulatedClient) -> None:
         while True:
@@ -85,7 +85,7 @@ def test_with_every_record_flushed_an_ack_comes_after_the_disk(sim_seed: int, ac
                 for record in records_of(fetched.records, max(seen, default=-1) + 1)
             )
 
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         ports, starting = start(world)
         await starting
         client = await connect(world)
@@ -110,13 +110,13 @@ def test_with_every_record_flushed_an_ack_comes_after_the_disk(sim_seed: int, ac
             assert values[offset] == value
 
     with World(sim_seed) as world:
-        world.run(story(world))
+        world.run(scenario(world))
 
 
-def test_producers_that_wait_share_a_flush(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_concurrent_producers_share_a_flush(monkeypatch: pytest.MonkeyPatch) -> None:
     flushes = Flushes(monkeypatch, LOG)
 
-    async def story(world: World) -> int:
+    async def scenario(world: World) -> int:
         ports, starting = start(world)
         await starting
         first = await connect(world)
@@ -135,13 +135,13 @@ def test_producers_that_wait_share_a_flush(monkeypatch: pytest.MonkeyPatch) -> N
         return flushes.count - before
 
     with World(5) as world:
-        assert 10 <= world.run(story(world)) <= 100, "500 requests"
+        assert 10 <= world.run(scenario(world)) <= 100, "500 requests"
 
 
-def test_a_flush_is_due_after_so_many_records(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_flush_messages_counts_records(monkeypatch: pytest.MonkeyPatch) -> None:
     flushes = Flushes(monkeypatch, LOG)
 
-    async def story(world: World) -> list[int]:
+    async def scenario(world: World) -> list[int]:
         _, starting = start(world)
         await starting
         client = await connect(world)
@@ -153,13 +153,13 @@ def test_a_flush_is_due_after_so_many_records(monkeypatch: pytest.MonkeyPatch) -
         return counts
 
     with World(6) as world:
-        assert world.run(story(world)) == [0, 0, 1, 1, 1, 2, 2]
+        assert world.run(scenario(world)) == [0, 0, 1, 1, 1, 2, 2]
 
 
-def test_the_config_takes_effect_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_changed_flush_messages_applies_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     flushes = Flushes(monkeypatch, LOG)
 
-    async def story(world: World) -> list[int]:
+    async def scenario(world: World) -> list[int]:
         _, starting = start(world)
         node: Node = await starting
         client = await connect(world)
@@ -181,16 +181,16 @@ def test_the_config_takes_effect_at_once(monkeypatch: pytest.MonkeyPatch) -> Non
         return counts
 
     with World(7) as world:
-        first, second, third, fourth = world.run(story(world))
+        first, second, third, fourth = world.run(scenario(world))
     assert first == 0
     assert first < second < third == fourth
 
 
 @pytest.mark.parametrize("scheduler", [None, "100"])
-def test_records_wait_no_longer_than_flush_ms(scheduler: str | None) -> None:
-    """Looked at once a second, or as often as the scheduler's interval says."""
+def test_records_are_flushed_after_flush_ms(scheduler: str | None) -> None:
+    """Logs are checked once a second, or at `log.flush.scheduler.interval.ms`."""
 
-    async def story(world: World) -> list[bool]:
+    async def scenario(world: World) -> list[bool]:
         ports, starting = start(world, **({} if scheduler is None else {"log_flush_scheduler_interval_ms": scheduler}))
         await starting
         client = await connect(world)
@@ -203,19 +203,19 @@ def test_records_wait_no_longer_than_flush_ms(scheduler: str | None) -> None:
         return found
 
     with World(8) as world:
-        assert world.run(story(world)) == [False, False, True]
+        assert world.run(scenario(world)) == [False, False, True]
 
 
-def test_an_fsync_that_fails_takes_the_directory_offline() -> None:
-    """Nobody is told that the record is there, and nothing more is written over it."""
+def test_failed_fsync_takes_the_directory_offline() -> None:
+    """The record is not acked, and nothing more is written to the directory."""
 
-    async def story(world: World) -> tuple[list[int], bool]:
+    async def scenario(world: World) -> tuple[list[int], bool]:
         ports, starting = start(world, log_dirs="/data,/more", metadata_log_dir="/more")
         node: Node = await starting
         client = await connect(world)
         await client.create_topic("t", 2, {"flush.messages": "1"})
-        homes = {partition.log.directory: partition for partition in node.broker.all_partitions()}
-        index = next(partition.index for path, partition in homes.items() if path.startswith("/data/"))
+        partitions = {partition.log.directory: partition for partition in node.broker.all_partitions()}
+        index = next(partition.index for path, partition in partitions.items() if path.startswith("/data/"))
         codes = [(await client.produce("t", index, batch(b"a"), acks=1)).error_code]
         ports.disk.fail("fsync", 1, errno.EIO)
         codes += [(await client.produce("t", index, batch(b"b"), acks=1)).error_code for _ in range(2)]
@@ -223,15 +223,15 @@ def test_an_fsync_that_fails_takes_the_directory_offline() -> None:
         return codes, node.failed.done()
 
     with World(9) as world:
-        codes, has_failed = world.run(story(world))
+        codes, has_failed = world.run(scenario(world))
     assert codes == [0, ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.KAFKA_STORAGE_ERROR, 0]
     assert not has_failed
 
 
-def test_a_retry_waits_for_what_it_repeats() -> None:
-    """The first one's connection is gone before the flush; the second must not be told before the disk has it either."""
+def test_duplicate_waits_for_the_flush_of_the_original() -> None:
+    """The first connection is lost before the flush; the retry must not be acked before it either."""
 
-    async def story(world: World) -> tuple[int, int]:
+    async def scenario(world: World) -> tuple[int, int]:
         ports, starting = start(world)
         await starting
         client = await connect(world)
@@ -247,19 +247,19 @@ def test_a_retry_waits_for_what_it_repeats() -> None:
         while len(ports.disk.storage.get_file(LOG).cached) == 0:
             await asyncio.sleep(0.0001)
         world.crash("lost")
-        answer = await client.produce("t", 0, sent, acks=1)
+        response = await client.produce("t", 0, sent, acks=1)
         assert stored(ports.disk) == len(ports.disk.storage.get_file(LOG).cached) > 0
         first.cancel()
-        return answer.error_code, answer.base_offset
+        return response.error_code, response.base_offset
 
     with World(10) as world:
-        assert world.run(story(world)) == (0, 0)
+        assert world.run(scenario(world)) == (0, 0)
 
 
-def test_recovery_points_are_written_and_forgotten_with_their_topic() -> None:
-    """A file that spoke of a topic's predecessor would have its successor's torn segments believed."""
+def test_recovery_points_are_written_and_removed_with_their_topic() -> None:
+    """A stale recovery point would make a new topic of that name trust torn segments."""
 
-    async def story(world: World) -> list[dict[tuple[str, int], int]]:
+    async def scenario(world: World) -> list[dict[tuple[str, int], int]]:
         ports, starting = start(world, log_flush_offset_checkpoint_interval_ms="5000")
         await starting
         client = await connect(world)
@@ -275,13 +275,13 @@ def test_recovery_points_are_written_and_forgotten_with_their_topic() -> None:
         return found
 
     with World(12) as world:
-        assert world.run(story(world)) == [{("t", 0): 3}, {}]
+        assert world.run(scenario(world)) == [{("t", 0): 3}, {}]
 
 
-def test_a_log_that_was_not_stopped_in_order_is_flushed_before_it_is_shown() -> None:
-    """A killed process leaves records in the page cache that nobody was told of: they are put on the disk, as all others are."""
+def test_recovered_log_is_flushed_before_it_is_readable() -> None:
+    """A killed process may leave records in the page cache only; recovery flushes them."""
 
-    async def story(world: World) -> tuple[int, int]:
+    async def scenario(world: World) -> tuple[int, int]:
         ports, starting = start(world)
         await starting
         client = await connect(world)
@@ -297,4 +297,4 @@ def test_a_log_that_was_not_stopped_in_order_is_flushed_before_it_is_shown() -> 
         return partition.high_watermark, partition.log.recovery_point
 
     with World(13) as world:
-        assert world.run(story(world)) == (4, 4)
+        assert world.run(scenario(world)) == (4, 4)

@@ -1,4 +1,4 @@
-"""The metadata log: what is answered is on the disk, in order, and comes back after any crash."""
+"""The metadata log: commits are fsynced, in order, and survive any crash."""
 
 import asyncio
 import errno
@@ -29,14 +29,14 @@ def topic(number: int) -> TopicRecord:
     return TopicRecord(f"t{number}", Uuid(number.to_bytes(16, "big")))
 
 
-class Failures(list[MetadataLogFailed]):
-    """What `on_failed` was told."""
-
-
 def open_log(
-    ports: SimulatedPorts, *, clean: bool = False, failures: Failures | None = None, config: LogConfig | None = None
+    ports: SimulatedPorts,
+    *,
+    clean: bool = False,
+    failures: list[MetadataLogFailed] | None = None,
+    config: LogConfig | None = None,
 ) -> MetadataLog:
-    told = failures if failures is not None else Failures()
+    failed = failures if failures is not None else []
     ports.disk.make_directories("/data")
     ports.disk.fsync_directory("/")  # as the node does when it formats the directory
     return MetadataLog.open(
@@ -47,22 +47,22 @@ def open_log(
         node_id=1,
         clean=clean,
         config=config or LogConfig(),
-        on_failed=told.append,
+        on_failed=failed.append,
     )
 
 
 @pytest.fixture
 def world() -> Iterator[World]:
-    with World(7) as made:
-        yield made
+    with World(7) as created:
+        yield created
 
 
-def run(world: World, story: Callable[[SimulatedPorts], Coroutine[Any, Any, Any]]) -> Any:
-    """Run a story as one process of the machine, which ends with it."""
+def run(world: World, scenario: Callable[[SimulatedPorts], Coroutine[Any, Any, Any]]) -> Any:
+    """Run a scenario as a process of the simulated node, which exits afterwards."""
     ports = world.start("node")
 
     async def within() -> Any:
-        return await world.within(ports, story(ports))
+        return await world.within(ports, scenario(ports))
 
     result = world.run(within())
     world.exit("node")
@@ -70,7 +70,7 @@ def run(world: World, story: Callable[[SimulatedPorts], Coroutine[Any, Any, Any]
 
 
 def batches(world: World) -> list[tuple[int, int, bool, list[bytes | None]]]:
-    """Base offset, leader epoch, whether it is a control batch, and the values of each batch of the only segment."""
+    """Return base offset, leader epoch, control flag and record values of each batch in the only segment."""
     data = dict(world.storage("node").files())[f"{DIRECTORY}/{0:020d}.log"]
     found = []
     for position, header in iterate_batches(data):
@@ -83,16 +83,16 @@ def quorum_state(world: World) -> dict[str, Any]:
     return json.loads(dict(world.storage("node").files())[f"{DIRECTORY}/quorum-state"])  # type: ignore[no-any-return]
 
 
-def test_an_empty_log_starts_with_its_leader(world: World) -> None:
-    """Epoch 1, the leader's record at offset 0, and the state file that Kafka's tools expect."""
+def test_new_log_starts_with_a_leader_change_record(world: World) -> None:
+    """Epoch 1, a LeaderChange record at offset 0, and the quorum-state file that Kafka's tools expect."""
 
-    async def story(ports: SimulatedPorts) -> tuple[int, int, int, ClusterImage]:
+    async def scenario(ports: SimulatedPorts) -> tuple[int, int, int, ClusterImage]:
         log = open_log(ports)
         image = log.load(CLUSTER)
         await log.close()
         return log.epoch, log.end_offset, log.high_watermark, image
 
-    assert run(world, story) == (1, 1, 1, ClusterImage(CLUSTER))
+    assert run(world, scenario) == (1, 1, 1, ClusterImage(CLUSTER))
     ((offset, epoch, is_control, (value,)),) = batches(world)
     assert (offset, epoch, is_control) == (0, 1, True)
     assert value is not None
@@ -108,50 +108,50 @@ def test_an_empty_log_starts_with_its_leader(world: World) -> None:
     }
 
 
-def test_appends_are_batches_and_commits_come_in_order(world: World) -> None:
-    """One call is one batch; its future gives the last offset, after the listener has heard of it."""
-    heard: list[Any] = []
+def test_each_append_is_a_batch_and_commits_are_in_order(world: World) -> None:
+    """The future returns the last offset, after the listener was called."""
+    events: list[Any] = []
 
-    async def story(ports: SimulatedPorts) -> list[int]:
+    async def scenario(ports: SimulatedPorts) -> list[int]:
         log = open_log(ports)
-        log.follow(lambda offset, records: heard.append((offset, list(records))))
+        log.follow(lambda offset, records: events.append((offset, list(records))))
         futures = [log.append([FEATURES]), log.append([topic(1), topic(2)]), log.append([topic(3)])]
-        assert (log.end_offset, log.high_watermark, heard) == (5, 1, [])
+        assert (log.end_offset, log.high_watermark, events) == (5, 1, [])
         for number, future in enumerate(futures):
-            future.add_done_callback(lambda done, number=number: heard.append((number, done.result())))
+            future.add_done_callback(lambda done, number=number: events.append((number, done.result())))
         offsets = await asyncio.gather(*futures)
         assert log.high_watermark == 5
         await log.close()
         return offsets
 
-    assert run(world, story) == [1, 3, 4]
-    assert [item for item in heard if isinstance(item[1], list)] == [
+    assert run(world, scenario) == [1, 3, 4]
+    assert [item for item in events if isinstance(item[1], list)] == [
         (1, [FEATURES]),
         (2, [topic(1), topic(2)]),
         (4, [topic(3)]),
     ]
-    assert [item for item in heard if isinstance(item[1], int)] == [(0, 1), (1, 3), (2, 4)]
+    assert [item for item in events if isinstance(item[1], int)] == [(0, 1), (1, 3), (2, 4)]
     assert [(offset, len(values)) for offset, _, _, values in batches(world)] == [(0, 1), (1, 1), (2, 2), (4, 1)]
 
 
-def test_those_who_wait_share_a_flush(world: World) -> None:
-    """A hundred appends at once cost one flush, and those that come while it runs cost one more."""
+def test_pending_appends_share_a_flush(world: World) -> None:
+    """A hundred concurrent appends cost one flush, and those during that flush one more."""
 
-    async def story(ports: SimulatedPorts) -> None:
+    async def scenario(ports: SimulatedPorts) -> None:
         log = open_log(ports)
         flushes = count_flushes(ports)
         first = [log.append([topic(number)]) for number in range(100)]
-        await asyncio.sleep(0)  # the first flush is on its way
+        await asyncio.sleep(0)  # the first flush is running
         second = [log.append([topic(number)]) for number in range(100, 200)]
         assert await asyncio.gather(*first, *second) == list(range(1, 201))
         assert flushes() == 2
         await log.close()
 
-    run(world, story)
+    run(world, scenario)
 
 
 def count_flushes(ports: SimulatedPorts) -> Callable[[], int]:
-    """How often the log's file is flushed from now on."""
+    """Return a function that returns the number of flushes of the log since this call."""
     counted = 0
     real = ports.disk.step
 
@@ -164,8 +164,8 @@ def count_flushes(ports: SimulatedPorts) -> Callable[[], int]:
     return lambda: counted
 
 
-def test_each_start_is_a_new_epoch(world: World) -> None:
-    """And what was there comes back, with its offsets; the leader's own records are passed over."""
+def test_each_start_begins_a_new_epoch(world: World) -> None:
+    """Earlier records are replayed with their offsets, without the control records."""
 
     async def first(ports: SimulatedPorts) -> None:
         log = open_log(ports)
@@ -190,17 +190,17 @@ def test_each_start_is_a_new_epoch(world: World) -> None:
     ]
 
 
-def test_the_epoch_is_never_taken_twice(world: World) -> None:
-    """Also where the log lags behind the state file: a start that died between the two."""
-    run(world, lambda ports: opened_and_closed(ports))
+def test_epoch_is_never_reused(world: World) -> None:
+    """Even if a start crashed after writing the state file and before writing the log."""
+    run(world, lambda ports: open_and_close(ports))
     ports = world.start("node")
     state = quorum_state(world) | {"leaderEpoch": 41}
     ports.disk.write_atomically(f"{DIRECTORY}/quorum-state", json.dumps(state).encode())
     world.exit("node")
-    assert run(world, lambda ports: opened_and_closed(ports)) == 42
+    assert run(world, lambda ports: open_and_close(ports)) == 42
 
 
-async def opened_and_closed(ports: SimulatedPorts) -> int:
+async def open_and_close(ports: SimulatedPorts) -> int:
     log = open_log(ports)
     await log.close()
     return log.epoch
@@ -208,15 +208,15 @@ async def opened_and_closed(ports: SimulatedPorts) -> int:
 
 @pytest.mark.parametrize("keep", ["page-cache", "flushed"])
 @pytest.mark.parametrize("at", range(1, 60))
-def test_what_was_committed_survives_a_crash_at_any_moment(keep: Any, at: int) -> None:
-    """The process or the machine dies in the midst of the nth change to the disk; every append is there whole or not at all.
+def test_committed_records_survive_a_crash_at_any_step(keep: Any, at: int) -> None:
+    """A process crash or power failure happens during the nth change to the disk; each append is atomic.
 
     Segments are so small that every other append starts a new one.
     """
     with World(at) as world:
         committed: list[int] = []
 
-        async def story(ports: SimulatedPorts) -> None:
+        async def scenario(ports: SimulatedPorts) -> None:
             log = open_log(ports, config=LogConfig(segment_bytes=250))
             for number in range(1, 9):
                 await log.append([topic(2 * number), topic(2 * number + 1)])
@@ -227,7 +227,7 @@ def test_what_was_committed_survives_a_crash_at_any_moment(keep: Any, at: int) -
             ports = world.start("node")
             world.crash_in("node", at, keep)
             try:
-                await world.within(ports, story(ports))
+                await world.within(ports, scenario(ports))
             except ProcessCrashed:
                 return
             world.exit("node")
@@ -239,19 +239,19 @@ def test_what_was_committed_survives_a_crash_at_any_moment(keep: Any, at: int) -
             return [record for _, record in log.replay_all()]
 
         found = run(world, reading)
-        whole = len(found) // 2
-        assert found == [topic(number) for number in range(2, 2 + 2 * whole)]
-        assert whole >= len(committed)
+        complete = len(found) // 2
+        assert found == [topic(number) for number in range(2, 2 + 2 * complete)]
+        assert complete >= len(committed)
 
 
-def test_a_failed_flush_is_the_end(world: World) -> None:
-    """All who wait are told, those who come later too, and so is the node. Nothing is tried again."""
-    failures = Failures()
-    heard: list[Any] = []
+def test_failed_flush_fails_the_log(world: World) -> None:
+    """Pending and later appends fail, and the node is notified. Nothing is retried."""
+    failures: list[MetadataLogFailed] = []
+    events: list[Any] = []
 
-    async def story(ports: SimulatedPorts) -> None:
+    async def scenario(ports: SimulatedPorts) -> None:
         log = open_log(ports, failures=failures)
-        log.follow(lambda offset, records: heard.append(offset))
+        log.follow(lambda offset, records: events.append(offset))
         await log.append([topic(1)])
         ports.disk.fail("fsync", 1, errno.EIO)
         doomed = [log.append([topic(2)]), log.append([topic(3)])]
@@ -259,50 +259,50 @@ def test_a_failed_flush_is_the_end(world: World) -> None:
         assert [type(result) for result in results] == [MetadataLogFailed, MetadataLogFailed]
         with pytest.raises(MetadataLogFailed):
             await log.append([topic(4)])
-        assert (log.high_watermark, heard) == (2, [1])
+        assert (log.high_watermark, events) == (2, [1])
         await log.close()
 
-    run(world, story)
+    run(world, scenario)
     assert len(failures) == 1
     assert isinstance(failures[0].__cause__, OSError)
 
 
-def test_a_failed_write_is_the_end_too(world: World) -> None:
-    failures = Failures()
+def test_failed_write_fails_the_log(world: World) -> None:
+    failures: list[MetadataLogFailed] = []
 
-    async def story(ports: SimulatedPorts) -> None:
+    async def scenario(ports: SimulatedPorts) -> None:
         log = open_log(ports, failures=failures)
         ports.disk.fail("append", 1, errno.EIO)
         for number in (1, 2):
             with pytest.raises(MetadataLogFailed):
                 await log.append([topic(number)])
 
-    run(world, story)
+    run(world, scenario)
     assert len(failures) == 1
 
 
-def test_a_full_disk_is_not_the_end(world: World) -> None:
-    """What there was no room for is refused, and nothing of it is there; the next one goes through."""
-    failures = Failures()
+def test_full_disk_rejects_only_the_append(world: World) -> None:
+    """Nothing of the rejected append is written; the next one succeeds."""
+    failures: list[MetadataLogFailed] = []
 
-    async def story(ports: SimulatedPorts) -> None:
+    async def scenario(ports: SimulatedPorts) -> None:
         log = open_log(ports, failures=failures)
         end = log.end_offset
         ports.disk.fail("append", 1, errno.ENOSPC)
-        with pytest.raises(ApiError) as refused:
+        with pytest.raises(ApiError) as caught:
             await log.append([topic(1)])
-        assert (refused.value.code, log.end_offset) == (ErrorCode.KAFKA_STORAGE_ERROR, end)
+        assert (caught.value.code, log.end_offset) == (ErrorCode.KAFKA_STORAGE_ERROR, end)
         assert await log.append([topic(2)]) == end
 
-    run(world, story)
+    run(world, scenario)
     assert len(failures) == 0
 
 
-def test_a_listener_that_cannot_follow_ends_it(world: World) -> None:
-    """What is committed and cannot be served must not be passed over."""
-    failures = Failures()
+def test_failing_listener_fails_the_log(world: World) -> None:
+    """Committed records that cannot be applied must not be skipped."""
+    failures: list[MetadataLogFailed] = []
 
-    async def story(ports: SimulatedPorts) -> None:
+    async def scenario(ports: SimulatedPorts) -> None:
         log = open_log(ports, failures=failures)
 
         def listener(offset: int, records: Any) -> None:
@@ -314,15 +314,15 @@ def test_a_listener_that_cannot_follow_ends_it(world: World) -> None:
         assert results[0] == 1
         assert [type(result) for result in results[1:]] == [MetadataLogFailed, MetadataLogFailed]
 
-    run(world, story)
+    run(world, scenario)
     assert len(failures) == 1
 
 
-def test_settling_waits_for_what_was_appended_before(world: World) -> None:
-    """And for nothing else; after a failure it says so."""
-    failures = Failures()
+def test_wait_committed_waits_for_earlier_appends(world: World) -> None:
+    """It does not wait for later ones, and raises after a failure."""
+    failures: list[MetadataLogFailed] = []
 
-    async def story(ports: SimulatedPorts) -> None:
+    async def scenario(ports: SimulatedPorts) -> None:
         log = open_log(ports, failures=failures)
         await log.wait_committed()
         first = log.append([topic(1)])
@@ -334,28 +334,28 @@ def test_settling_waits_for_what_was_appended_before(world: World) -> None:
             await log.wait_committed()
         assert isinstance(second.exception(), MetadataLogFailed)
 
-    run(world, story)
+    run(world, scenario)
 
 
-def test_closing_commits_what_was_appended(world: World) -> None:
-    async def story(ports: SimulatedPorts) -> int:
+def test_close_commits_pending_appends(world: World) -> None:
+    async def scenario(ports: SimulatedPorts) -> int:
         log = open_log(ports)
         future = log.append([topic(1)])
         await log.close()
         return future.result()
 
-    assert run(world, story) == 1
+    assert run(world, scenario) == 1
 
 
-def test_segments_roll_and_are_read_through(world: World) -> None:
+def test_log_with_several_segments_is_replayed(world: World) -> None:
     config = LogConfig(segment_bytes=2000)
 
-    async def story(ports: SimulatedPorts) -> None:
+    async def scenario(ports: SimulatedPorts) -> None:
         log = open_log(ports, config=config)
         for number in range(1, 101):
             await log.append([topic(number)])
 
-    run(world, story)
+    run(world, scenario)
     world_files = [path for path, _ in world.storage("node").files() if path.endswith(".log")]
     assert len(world_files) > 3
 
@@ -371,8 +371,8 @@ def write_snapshot(ports: SimulatedPorts, records: list[Any], end_offset: int, e
     ports.disk.write_atomically(f"{DIRECTORY}/{SnapshotId(end_offset, epoch).file_name}", data)
 
 
-def test_a_snapshot_stands_for_the_start_of_the_log(world: World) -> None:
-    """Records that it covers are not replayed again, though the log still has them."""
+def test_records_in_the_snapshot_are_not_replayed_from_the_log(world: World) -> None:
+    """This holds even if the log still has them."""
 
     async def first(ports: SimulatedPorts) -> None:
         log = open_log(ports)
@@ -390,8 +390,8 @@ def test_a_snapshot_stands_for_the_start_of_the_log(world: World) -> None:
     assert run(world, second) == [(2, FEATURES), (2, topic(9)), (3, topic(3)), (4, topic(4)), 6]
 
 
-def test_a_log_that_ends_before_its_snapshot_goes_on_after_it(world: World) -> None:
-    """As after the log was lost or never fetched: offsets and epochs must not come back."""
+def test_log_that_ends_before_its_snapshot_continues_after_it(world: World) -> None:
+    """As after the loss of the log: offsets and epochs must not be reused."""
 
     async def first(ports: SimulatedPorts) -> None:
         log = open_log(ports)
@@ -414,13 +414,13 @@ def test_a_log_that_ends_before_its_snapshot_goes_on_after_it(world: World) -> N
     assert run(world, third) == [FEATURES, topic(9), topic(10)]
 
 
-def test_a_voter_set_in_the_log_is_kept(world: World) -> None:
-    """Kafka formats so with --standalone: the state file has its newer form, and the node must be the only voter."""
+def test_voters_in_the_log_are_preserved(world: World) -> None:
+    """As formatted by Kafka with --standalone: quorum-state has version 1, and the node must be the only voter."""
     voters = VotersRecord(0, [VotersRecord.Voter(1)])
     ports = world.start("node")
     write_snapshot(ports, [], 0, 0, kraft_version=1, voters=voters)
     world.exit("node")
-    assert run(world, opened_and_closed) == 1
+    assert run(world, open_and_close) == 1
     assert quorum_state(world) == {
         "leaderId": 1,
         "leaderEpoch": 1,
@@ -475,8 +475,8 @@ def test_metadata_log_rejects_a_log_without_its_first_segments(world: World) -> 
         log.load(CLUSTER)
 
 
-def test_records_are_written_in_versions_that_the_cluster_reads(world: World) -> None:
-    """The level is taken from the log itself, also when it has just been read back."""
+def test_records_are_written_in_versions_of_the_metadata_version(world: World) -> None:
+    """The metadata version is read from the log itself, also after a restart."""
     from ottla.wire.records.framing import decode_metadata_record
     from ottla.wire.records.metadata import PartitionRecord
 

@@ -1,4 +1,4 @@
-"""Snapshots are written when it is time, stand for what went before, and do not hold the log up."""
+"""Metadata snapshots: when they are written, what they contain, and crashes around them."""
 
 import asyncio
 import errno
@@ -28,7 +28,7 @@ def topic(number: int) -> TopicRecord:
 
 
 class Follower:
-    """Keeps the image up with the log, as the publisher does."""
+    """Applies committed records to an image, as the publisher does."""
 
     def __init__(self, image: ClusterImage) -> None:
         self.image = image
@@ -65,15 +65,15 @@ def fail(error: Exception) -> None:
 
 @pytest.fixture
 def world() -> Iterator[World]:
-    with World(11) as made:
-        yield made
+    with World(11) as created:
+        yield created
 
 
-def run(world: World, story: Callable[[SimulatedPorts], Coroutine[Any, Any, Any]]) -> Any:
+def run(world: World, scenario: Callable[[SimulatedPorts], Coroutine[Any, Any, Any]]) -> Any:
     ports = world.start("node")
 
     async def within() -> Any:
-        return await world.within(ports, story(ports))
+        return await world.within(ports, scenario(ports))
 
     result = world.run(within())
     world.exit("node")
@@ -94,8 +94,8 @@ async def append_many(log: MetadataLog, numbers: range) -> None:
         await asyncio.sleep(1)
 
 
-def test_after_so_many_bytes(world: World) -> None:
-    """The snapshot holds what the log held, a new segment starts, and the next start reads from there."""
+def test_snapshot_is_written_after_enough_bytes(world: World) -> None:
+    """It contains the records of the log, a new segment starts, and the next start reads from there."""
 
     async def first(ports: SimulatedPorts) -> ClusterImage:
         log, follower = open_log(ports, snapshot_bytes_max=1000)
@@ -120,10 +120,10 @@ def test_after_so_many_bytes(world: World) -> None:
     assert run(world, second) == (image, 2)
 
 
-def test_after_so_much_time(world: World) -> None:
-    """But only where there is something that is not in a snapshot yet."""
+def test_snapshot_is_written_after_the_interval(world: World) -> None:
+    """But only if there are records that no snapshot contains."""
 
-    async def story(ports: SimulatedPorts) -> list[SnapshotId]:
+    async def scenario(ports: SimulatedPorts) -> list[SnapshotId]:
         log, _ = open_log(ports, snapshot_interval_max_ms=60_000)
         await append_many(log, range(1, 3))
         assert list_snapshots(ports.disk, DIRECTORY) == []
@@ -133,18 +133,18 @@ def test_after_so_much_time(world: World) -> None:
         await log.close()
         return list_snapshots(ports.disk, DIRECTORY)
 
-    assert run(world, story) == [SnapshotId(4, 1)]
+    assert run(world, scenario) == [SnapshotId(4, 1)]
 
 
-def test_two_snapshots_are_kept_and_the_log_since_the_older(world: World) -> None:
+def test_two_snapshots_and_the_log_since_the_older_are_retained(world: World) -> None:
     async def first(ports: SimulatedPorts) -> list[SnapshotId]:
         log, _ = open_log(ports, snapshot_bytes_max=500)
         await append_many(log, range(1, 40))
         await log.close()
         return list_snapshots(ports.disk, DIRECTORY)
 
-    kept = run(world, first)
-    assert len(kept) == 2
+    retained = run(world, first)
+    assert len(retained) == 2
     before = files(world, ".log")
 
     async def second(ports: SimulatedPorts) -> list[str]:
@@ -159,7 +159,7 @@ def test_two_snapshots_are_kept_and_the_log_since_the_older(world: World) -> Non
     after = files(world, ".log")
     assert after == [name for name in before if name in after]
     assert len(after) < len(before)
-    assert int(after[0][:20]) <= kept[0].end_offset
+    assert int(after[0][:20]) <= retained[0].end_offset
 
 
 def test_metadata_log_falls_back_from_a_corrupt_snapshot(world: World, caplog: pytest.LogCaptureFixture) -> None:
@@ -187,7 +187,7 @@ def test_metadata_log_falls_back_from_a_corrupt_snapshot(world: World, caplog: p
 def test_snapshot_writer_retries_after_a_failed_write(world: World, caplog: pytest.LogCaptureFixture) -> None:
     """Until then the log contains all records."""
 
-    async def story(ports: SimulatedPorts) -> list[SnapshotId]:
+    async def scenario(ports: SimulatedPorts) -> list[SnapshotId]:
         log, _ = open_log(ports, snapshot_bytes_max=500)
         ports.disk.fail("rename", 1, errno.ENOSPC)
         await append_many(log, range(1, 8))
@@ -197,30 +197,29 @@ def test_snapshot_writer_retries_after_a_failed_write(world: World, caplog: pyte
         return list_snapshots(ports.disk, DIRECTORY)
 
     with caplog.at_level(logging.WARNING):
-        assert len(run(world, story)) == 1
+        assert len(run(world, scenario)) == 1
     assert "will retry" in caplog.text
 
 
-def test_an_open_transaction_is_waited_for(world: World) -> None:
-    """What has not ended is in no image, and a snapshot would lose it."""
+def test_no_snapshot_is_written_during_a_transaction(world: World) -> None:
+    """Its records are not in the image yet, so a snapshot would lose them."""
 
-    async def story(ports: SimulatedPorts) -> None:
+    async def scenario(ports: SimulatedPorts) -> None:
         log, _ = open_log(ports, snapshot_bytes_max=1)
         await log.append([BeginTransactionRecord("t"), topic(1)])
         await asyncio.sleep(1)
         await log.close()
         assert list_snapshots(ports.disk, DIRECTORY) == []
 
-    run(world, story)
+    run(world, scenario)
 
 
 @pytest.mark.parametrize("at", range(1, 120, 3))
-def test_crashes_around_snapshots(at: int) -> None:
-    """Power goes at some moment; all that was committed is there."""
+def test_committed_records_survive_power_failures_around_snapshots(at: int) -> None:
     with World(at) as world:
         committed: list[int] = []
 
-        async def story(ports: SimulatedPorts) -> None:
+        async def scenario(ports: SimulatedPorts) -> None:
             log, _ = open_log(ports, snapshot_bytes_max=300)
             for number in range(1, 13):
                 await log.append([topic(number)])
@@ -228,16 +227,16 @@ def test_crashes_around_snapshots(at: int) -> None:
                 await asyncio.sleep(0.001)
             await log.close()
 
-        async def life() -> None:
+        async def run_until_crash() -> None:
             ports = world.start("node")
             world.crash_in("node", at, "flushed")
             try:
-                await world.within(ports, story(ports))
+                await world.within(ports, scenario(ports))
             except ProcessCrashed:
                 return
             world.exit("node")
 
-        world.run(life())
+        world.run(run_until_crash())
 
         async def reading(ports: SimulatedPorts) -> list[str]:
             return sorted(open_log(ports)[1].image.topics_by_name)
@@ -246,8 +245,8 @@ def test_crashes_around_snapshots(at: int) -> None:
 
 
 @pytest.mark.parametrize("count", [0, 1, 999, 1000, 1001, 2500])
-def test_a_snapshots_bytes(count: int) -> None:
-    """Header, batches of bounded size, footer; the quorum's own records go along."""
+def test_snapshot_is_decoded_as_encoded(count: int) -> None:
+    """It has a header, batches of limited size and a footer, and contains the quorum's control records."""
     voters = VotersRecord(0, [VotersRecord.Voter(1, Uuid(b"v" * 16))])
     records = [topic(number) for number in range(count)]
     data = encode_snapshot(
@@ -259,17 +258,17 @@ def test_a_snapshots_bytes(count: int) -> None:
     assert (plain.records, plain.last_contained_ms, plain.kraft_version, plain.voters) == (records, 0, 0, None)
 
 
-def test_half_a_snapshot_is_none() -> None:
-    """At whatever byte the file ends, and whichever byte is wrong after the first batch's header."""
+def test_incomplete_or_corrupt_snapshot_is_rejected() -> None:
+    """The file is truncated at any byte, or any byte after the first batch's base offset is wrong."""
     data = encode_snapshot([NoOpRecord(), topic(1)], metadata_version=30, now_ms=5)
     for end in range(len(data)):
         with pytest.raises(CorruptSnapshot):
             decode_snapshot(data[:end])
     for position in range(17, len(data)):
-        damaged = bytearray(data)
-        damaged[position] ^= 0x55
+        corrupt = bytearray(data)
+        corrupt[position] ^= 0x55
         try:
-            found = decode_snapshot(bytes(damaged))
+            found = decode_snapshot(bytes(corrupt))
         except CorruptSnapshot:
             continue
         assert found.records == [NoOpRecord(), topic(1)]  # a base offset or a leader epoch, which no checksum covers
