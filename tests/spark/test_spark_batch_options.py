@@ -221,7 +221,7 @@ def test_a_time_that_no_record_has_is_an_error_by_default(numbered, read_options
         ("startingTimestamp", "now", "startingTimestamp must be a whole number"),
         ("startingOffsetsByTimestampStrategy", "nearest", "must be one of error, latest"),
         ("failOnDataLoss", "maybe", "failOnDataLoss must be true or false"),
-        ("minPartitions", "0", "minPartitions must be at minimum 1"),
+        ("minPartitions", "0", "minPartitions must be at least 1"),
         ("maxRecordsPerPartition", "many", "maxRecordsPerPartition must be a whole number"),
         ("startingOffset", "earliest", "no option 'startingoffset'. Did you mean startingOffsets"),
         ("isolationLevel", "dirty", "isolationLevel must be one of read_uncommitted, read_committed"),

@@ -75,7 +75,7 @@ def test_a_driver_that_is_killed_and_a_broker_that_restarts(spark, tmp_path):
 
 def test_a_driver_that_is_killed_while_it_writes(spark, tmp_path):
     """It dies in the third micro-batch, one of whose two tasks has written its rows and the other not: another driver writes all of it
-    again. What was committed before is there once, everything at minimum once."""
+    again. What was committed before is there once, everything at least once."""
     checkpoint, mark = tmp_path / "checkpoint", tmp_path / "held"
     rows = [b"%d" % index for index in range(600)]
     with Broker() as broker:

@@ -97,7 +97,7 @@ def test_where_a_stream_begins(make_topic, produce, reader_of, given, start):
         ({"endingOffsets": "latest"}, "Option endingOffsets has no meaning in a streaming read"),
         ({"endingTimestamp": "1"}, "Option endingTimestamp has no meaning in a streaming read"),
         ({"endingOffsetsByTimestamp": "{}"}, "Option endingOffsetsByTimestamp has no meaning in a streaming read"),
-        ({"maxOffsetsPerTrigger": "0"}, "maxOffsetsPerTrigger must be at minimum 1"),
+        ({"maxOffsetsPerTrigger": "0"}, "maxOffsetsPerTrigger must be at least 1"),
         (
             {"minOffsetsPerTrigger": "9", "maxOffsetsPerTrigger": "8"},
             "minOffsetsPerTrigger [(]9[)] is more than maxOffsetsPerTrigger [(]8[)]",

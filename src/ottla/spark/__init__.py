@@ -21,7 +21,7 @@ _LAZY_IMPORTS = {
     "session": "sessions",
     "track": "progress",
 }
-"""The module of each public name."""
+"""Module of each public name."""
 
 __all__ = ["OptionError", "OttlaDataSource", "register", "session", "track"]
 

@@ -1,4 +1,4 @@
-"""Fetch responses as Arrow record batches with Spark's columns, built from whole arrays: no work in Python for each record."""
+"""Fetch responses as Arrow record batches with Spark's columns, built from whole arrays without per-record Python code."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -14,16 +14,16 @@ if TYPE_CHECKING:
     from ottla.wire.columns import RecordColumns
 
 DECODED_BYTES_MAX = 16 << 20
-"""So many bytes of records are decoded together. Compressed responses may be far more: they are decoded in pieces."""
+"""Limit of bytes decoded at a time. Compressed responses may be much larger and are decoded in pieces."""
 INITIAL_GROWTH = 64.0
-"""What is assumed of compressed batches before the first was seen."""
+"""Assumed expansion of compressed batches before the first one is decoded."""
 ROWS_MAX = 65_536
 BATCH_BYTES_MAX = 2 << 20
-"""Of one batch on its way to Spark, which keeps two of them outside its heap."""
+"""Limit of one batch sent to Spark, which keeps two of them off-heap."""
 
 
 class ArrowDecoder:
-    """Makes batches of one partition's records; `schema` is what Spark expects, to the letter."""
+    """Builds batches of one partition's records. `schema` is exactly what Spark expects."""
 
     def __init__(self, schema: Any, offset_range: OffsetRange, *, read_committed: bool, check_crcs: bool) -> None:
         self._schema = schema
@@ -32,10 +32,10 @@ class ArrowDecoder:
         self._check_crcs = check_crcs
         self._repeated: dict[str, Any] = {}
         self._growth = INITIAL_GROWTH
-        """How much larger compressed records become, as of the last pieces."""
+        """Expansion of compressed records, measured on recent pieces."""
 
     def columns_of(self, fetched: CompletedFetch) -> "Iterator[RecordColumns]":
-        """The records of one answer, decompressed and found; MalformedMessage where a batch of them is damaged."""
+        """Decompress and parse the records of one response. Raises MalformedMessage if a batch is corrupt."""
         fetched_from = FetchedPartition(fetched.records, max(fetched.fetch_offset, self._range.start), fetched.aborted)
         batches = FetchedBatches([fetched_from], read_committed=self._read_committed, check_crcs=self._check_crcs)
         first = 0
@@ -49,7 +49,7 @@ class ArrowDecoder:
             yield columns
 
     def batches_of(self, columns: "RecordColumns") -> Iterator[Any]:
-        """Those of them that are in the range."""
+        """Yield Arrow batches of the records in the range."""
         rows = len(columns)
         if rows and columns.offsets[-1] >= self._range.end:
             rows = int(columns.offsets.searchsorted(self._range.end))
@@ -79,7 +79,7 @@ class ArrowDecoder:
         return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
     def _repeat(self, name: str, value: Any, rows: int) -> Any:
-        """A column that says the same in each row; column once, as long as the longest that was offset_range."""
+        """Return a column with one repeated value, cached at the largest length requested so far."""
         import pyarrow as pa
 
         column = self._repeated.get(name)
@@ -95,7 +95,7 @@ def _numbers(arrow_type: Any, numbers: "NDArray[np.integer[Any]]") -> Any:
 
 
 def _headers(arrow_type: Any, columns: "RecordColumns") -> Any:
-    """Null where a record has none, as in Spark's connector."""
+    """Headers column, null for records without headers, as in Spark's connector."""
     import numpy as np
     import pyarrow as pa
 

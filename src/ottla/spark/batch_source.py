@@ -1,4 +1,4 @@
-"""The batch read: ranges are planned once, and tasks read them."""
+"""Batch read: ranges are planned once on the driver, and tasks read them."""
 
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class BatchReader(DataSourceReader):
-    """Pickled as it is, on its way to the tasks: it holds nothing but what it was given."""
+    """Pickled and sent to the tasks, so it holds only its arguments."""
 
     def __init__(self, schema: "StructType", options: Mapping[str, str]) -> None:
         self._schema = schema
@@ -50,5 +50,5 @@ class BatchReader(DataSourceReader):
         ]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        if isinstance(partition, RangePartition):  # Spark makes one of its own where there is nothing to read
+        if isinstance(partition, RangePartition):  # Spark creates a placeholder if there is nothing to read
             yield from read_range(partition.range, self._schema, self._options, self._raw)

@@ -1,4 +1,4 @@
-"""What the options of a read mean for the client: its configs, and the group whose progress is told."""
+"""Client configs and the group for progress, from the options of a read."""
 
 from typing import Any
 
@@ -14,18 +14,18 @@ REJECTED = {
     "key.deserializer": "keys reach Spark as bytes; make something of them there, or with keyFormat",
     "value.deserializer": "values reach Spark as bytes; make something of them there, or with valueFormat",
 }
-"""Configs that Spark's connector refuses too, and what to use."""
+"""Configs that Spark's connector rejects too, and what to use instead."""
 
 DEFAULTS = {
     "fetch.max.bytes": str(8 << 20),
     "max.partition.fetch.bytes": str(8 << 20),
     "allow.auto.create.topics": "false",
 }
-"""A task reads one partition: responses of some megabytes are decoded at the best rate, and a few of them fit into any executor."""
+"""A task reads one partition. Responses of a few megabytes decode fastest, and several fit into any executor."""
 
 
 def consumer_settings(options: Options) -> dict[str, Any]:
-    """The `kafka.` options as configs of a consumer, checked; OptionError names the one that is wrong."""
+    """Return the `kafka.` options as consumer configs. Raises OptionError if one is invalid."""
     given: dict[str, Any] = dict(options.kafka)
     for name, instead in REJECTED.items():
         if name in given:
@@ -37,7 +37,7 @@ def consumer_settings(options: Options) -> dict[str, Any]:
                 "Options isolationLevel and kafka.isolation.level say different things: give one of them."
             )
         given["isolation.level"] = level
-    given.pop("group.id", None)  # a task reads what the driver planned: it is no member of a group
+    given.pop("group.id", None)  # a task reads planned ranges, without joining a group
     if options.is_given("groupIdPrefix"):
         given.setdefault("client.id", options["groupIdPrefix"])
     settings = DEFAULTS | given
@@ -49,13 +49,13 @@ def consumer_settings(options: Options) -> dict[str, Any]:
 
 
 def admin_settings(settings: dict[str, Any]) -> dict[str, Any]:
-    """Those of a consumer's settings that planning needs."""
+    """Return the consumer settings that planning needs."""
     known = {option.name for option in ADMIN_OPTIONS}
     return {name: value for name, value in settings.items() if name in known}
 
 
 def progress_group(options: Options) -> str | None:
-    """The group that hears of the progress: `groupId`, or the name that Spark's connector has for it."""
+    """Return the group that progress is committed to: `groupId`, or `kafka.group.id` as in Spark's connector."""
     ours, theirs = options["groupId"], options.kafka.get("group.id")
     if ours and theirs and ours != theirs:
         raise OptionError("Options groupId and kafka.group.id name different groups: give one of them.")

@@ -1,4 +1,4 @@
-"""The data source `ottla`: Spark makes one for every read and write, pickles it, and asks it for the reader or writer that is needed."""
+"""The data source `ottla`. Spark creates and pickles one per read or write, and gets the reader or writer from it."""
 
 from typing import TYPE_CHECKING
 
@@ -28,14 +28,17 @@ NAME = "ottla"
 
 
 class OttlaDataSource(DataSource):
-    """`options` are those of the query, by Spark's names; what reads and what writes is loaded when it is asked for."""
+    """`options` are the query's options by Spark's names. Readers and writers are imported on demand."""
 
     @classmethod
     def name(cls) -> str:
         return NAME
 
     def schema(self) -> StructType:
-        """That of Spark's Kafka connector; with `keyFormat` or `valueFormat` their columns stand in the place of the bytes."""
+        """The schema of Spark's Kafka connector.
+
+        With `keyFormat` or `valueFormat`, decoded columns replace the bytes.
+        """
         options = parse_options(self.options, UseCase.ANY_READ)
         schema = record_schema(include_headers=options["includeHeaders"])
         if any(is_given(self.options, name) for name in ("keyFormat", "valueFormat", "keySchema", "valueSchema")):
@@ -66,7 +69,7 @@ class OttlaDataSource(DataSource):
 
 
 def record_schema(*, include_headers: bool) -> StructType:
-    """Every column may be null, also those that never are: so it is in Spark's connector."""
+    """Return the columns of records. All are nullable, as in Spark's connector."""
     fields = [
         StructField("key", BinaryType()),
         StructField("value", BinaryType()),

@@ -1,4 +1,4 @@
-"""What goes wrong in queries, said by the names that the user knows: topics, partitions, options."""
+"""Errors of queries, in terms of topics, partitions and options."""
 
 from ottla.client.errors import BrokerUnreachableError, ClientError, ClientTimeoutError
 
@@ -6,18 +6,18 @@ WITHOUT_LOSS = "set option failOnDataLoss to false to go on without what is gone
 
 
 class SourceError(Exception):
-    """A read that cannot go on. The message says what to do."""
+    """A read that cannot continue. The message says what to do."""
 
 
 class DataLossError(SourceError):
-    """Records that should have been read are not there any more."""
+    """Records that should have been read no longer exist."""
 
     def __init__(self, what: str) -> None:
         super().__init__(f"{what} Begin anew with another checkpoint, or {WITHOUT_LOSS}.")
 
 
 def wrap_client_error(error: ClientError, bootstrap: str, doing: str) -> SourceError:
-    """A failure of the client as one of the query; brokers that do not answer are named by the option that named them."""
+    """Convert a client error to a query error. Connection errors name the option with the addresses."""
     if isinstance(error, BrokerUnreachableError | ClientTimeoutError):
         return SourceError(
             f"{doing} failed: {error.message} Look whether the brokers of option kafka.bootstrap.servers ({bootstrap}) run "

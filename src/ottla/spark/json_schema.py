@@ -1,4 +1,4 @@
-"""JSON Schema and Spark's types: as much of it as columns can have."""
+"""Conversion between JSON Schema and Spark types, as far as columns can represent it."""
 
 import json
 from typing import TYPE_CHECKING, Any
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def spark_type(text: str, option: str) -> "DataType":
-    """What documents of a schema are in Spark."""
+    """Return the Spark type of documents with a JSON schema."""
     try:
         schema = json.loads(text)
     except ValueError as error:
@@ -49,7 +49,7 @@ def _to_spark(schema: Any, option: str) -> "DataType":
 
 
 def schema_from_spark(data_type: "DataType") -> str:
-    """A schema for documents of a column."""
+    """Return a JSON schema for documents of a column."""
     return json.dumps(_from_spark(data_type))
 
 

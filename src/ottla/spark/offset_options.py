@@ -1,4 +1,4 @@
-"""Where a read begins and ends, and of what: the options that say so, as values. Nothing here asks a broker."""
+"""The options for topics and start and end positions, parsed into values. No requests are sent here."""
 
 import json
 import re
@@ -9,50 +9,52 @@ from ottla.client.records import TopicPartition
 from ottla.spark.options import OptionError, Options
 
 EARLIEST, LATEST = -2, -1
-"""Offsets that stand for the ends of a partition: in JSON as in ListOffsets."""
+"""Special offsets for both ends of a partition, in JSON and in ListOffsets."""
 
 MARK, MARK_VERSION = "@ottla", 1
-"""Stands in the offsets of a checkpoint, beside the topics: no topic may have such a name, and as its value is no map of partitions
-Spark's own connector refuses these offsets, as theirs are refused here."""
+"""Marker in checkpointed offsets, next to the topics. It is not a valid topic name.
+
+Its value is not a map of partitions, so Spark's connector rejects these offsets, as its offsets are rejected here.
+"""
 
 Offsets = dict[TopicPartition, int]
 
 
 class Topics(NamedTuple):
-    """What is read: topics by their names, those that match a pattern, or single partitions. One of the three is given."""
+    """Topics to read: names, a pattern, or single partitions. One of the three is set."""
 
     names: tuple[str, ...] = ()
     pattern: str = ""
     partitions: tuple[TopicPartition, ...] = ()
 
     def matching(self, names: Iterable[str]) -> list[str]:
-        """Those that the pattern matches as a whole."""
+        """Return the names that match the pattern completely."""
         expression = re.compile(self.pattern)
         return sorted(name for name in names if expression.fullmatch(name))
 
 
 class OffsetSpec(NamedTuple):
-    """Where to begin, or to end, in each partition. One of the three is given, `option` is where it was said."""
+    """Start or end positions. One of `end`, `offsets` and `times` is set; `option` is where it came from."""
 
     option: str
     end: int | None = None
-    """An end of all partitions."""
+    """EARLIEST or LATEST, for all partitions."""
     offsets: Mapping[TopicPartition, int] | None = None
-    """Of each partition: an offset, or a number that stands for an end."""
+    """Offset by partition, or EARLIEST or LATEST."""
     times: Mapping[TopicPartition, int] | int | None = None
-    """Milliseconds, of each partition or of all."""
+    """Timestamps in milliseconds, by partition or for all."""
     latest_if_none: bool = True
-    """Where no record is that young: its end. Otherwise that is an error."""
+    """Whether to use the end of a partition without a record at or after the timestamp; otherwise that is an error."""
 
     @property
     def is_time_dependent(self) -> bool:
-        """Whether another spec is found when it is asked for later."""
+        """Whether resolving it later may give other offsets."""
         in_offsets = self.offsets is not None and LATEST in self.offsets.values()
         return self.end == LATEST or in_offsets or (self.times is not None and self.latest_if_none)
 
 
 def topics_of(options: Options) -> Topics:
-    """From the one of `subscribe`, `subscribePattern` and `assign` that is given."""
+    """Return the topics of `subscribe`, `subscribePattern` or `assign`, one of which must be given."""
     given = [name for name in ("assign", "subscribe", "subscribePattern") if options.is_given(name)]
     if not given:
         raise OptionError(
@@ -83,7 +85,10 @@ def topics_of(options: Options) -> Topics:
 
 
 def starting_offsets(options: Options, *, is_stream: bool) -> OffsetSpec:
-    """`startingTimestamp` before `startingOffsetsByTimestamp` before `startingOffsets`, as in Spark's connector."""
+    """Parse the start:
+
+    `startingTimestamp`, then `startingOffsetsByTimestamp`, then `startingOffsets`, as in Spark's connector.
+    """
     latest_if_none = options["startingOffsetsByTimestampStrategy"] == "latest"
     by_time = _timestamp_spec(options, "startingTimestamp", "startingOffsetsByTimestamp", latest_if_none=latest_if_none)
     if by_time is not None:
@@ -98,7 +103,7 @@ def starting_offsets(options: Options, *, is_stream: bool) -> OffsetSpec:
 
 
 def ending_offsets(options: Options) -> OffsetSpec:
-    """Of a batch read; by default everything that is there when it is planned."""
+    """Parse the end of a batch read; by default the end at planning time."""
     by_time = _timestamp_spec(options, "endingTimestamp", "endingOffsetsByTimestamp", latest_if_none=True)
     if by_time is not None:
         return by_time
@@ -142,13 +147,13 @@ def _offset_spec(name: str, text: str | None, *, default: int) -> OffsetSpec:
 
 
 def read_offsets(name: str, text: str) -> Offsets:
-    """Numbers by topic and partition, for example {"orders":{"0":23,"1":-2}}."""
+    """Parse numbers by topic and partition, such as {"orders":{"0":23,"1":-2}}."""
     example = '{"orders":{"0":23,"1":-2}}'
     found: Offsets = {}
     try:
         for topic, partitions in _pairs(json.loads(text)):
             if topic == MARK:
-                continue  # the offsets were taken from a checkpoint
+                continue  # offsets copied from a checkpoint
             for partition, number in _pairs(partitions):
                 if isinstance(number, bool) or not isinstance(number, int):
                     raise TypeError
@@ -180,7 +185,7 @@ def _pairs(value: Any) -> Iterable[tuple[str, Any]]:
 
 
 def offsets_to_json(offsets: Mapping[TopicPartition, int]) -> dict[str, Any]:
-    """As they stand in a checkpoint: the mark, then by topic and by partition, both in order."""
+    """Return offsets as stored in a checkpoint: the marker, then topics and partitions in order."""
     found: dict[str, Any] = {MARK: MARK_VERSION}
     for topic, partition in sorted(offsets):
         found.setdefault(topic, {})[str(partition)] = offsets[TopicPartition(topic, partition)]
@@ -188,7 +193,7 @@ def offsets_to_json(offsets: Mapping[TopicPartition, int]) -> dict[str, Any]:
 
 
 def offsets_from_json(stored: Mapping[str, Any]) -> Offsets:
-    """What a checkpoint holds; OptionError where it was written by another source, or by a version that is still to come."""
+    """Parse checkpointed offsets. Raises OptionError if another source or a newer version wrote them."""
     try:
         found = {
             TopicPartition(topic, int(partition)): int(offset)

@@ -1,4 +1,4 @@
-"""What the driver asks brokers while it plans a read: which partitions there are, where they begin and end, and which offset a time has."""
+"""Requests of the driver for planning: partitions, first and last offsets, and offsets by timestamp."""
 
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -21,11 +21,11 @@ from ottla.spark.options import OptionError, Options
 
 T = TypeVar("T")
 NO_OFFSET = -1
-"""What a broker says where no record is at or after a time."""
+"""Returned if there is no record at or after a timestamp."""
 
 
 class OffsetReader:
-    """Connects with the first call. Each answer is as of now: nothing is kept, but for the ids of topics."""
+    """Connects on the first call. Results are not cached, except for topic ids."""
 
     def __init__(self, options: Options, topics: Topics) -> None:
         self._options = options
@@ -38,7 +38,7 @@ class OffsetReader:
         except ClientError as error:
             raise OptionError(f"The options that begin with 'kafka.' are configs of the client: {error}") from None
         self.topic_ids: dict[str, Uuid] = {}
-        """As of the last time that partitions were asked for."""
+        """Topic ids of the last call that returned partitions."""
 
     def close(self) -> None:
         self._admin.close()
@@ -50,7 +50,7 @@ class OffsetReader:
         self.close()
 
     def _call(self, action: str, call: Callable[[], T]) -> T:
-        """Errors that pass are waited out: `fetchOffset.numRetries` times, after the client has tried for its own time."""
+        """Retry retriable errors `fetchOffset.numRetries` times, in addition to the client's own retries."""
         retries_left: int = self._options["fetchOffset.numRetries"]
         while True:
             try:
@@ -68,7 +68,7 @@ class OffsetReader:
     # Partitions
 
     def partitions(self) -> list[TopicPartition]:
-        """All that are to be read, in order; SourceError names a topic or a partition that is not there."""
+        """Return all requested partitions, sorted. Raises SourceError if a topic or partition does not exist."""
         found = self.existing_partitions()
         missing = [name for name in self._requested_names() if name not in self.topic_ids]
         if missing:
@@ -86,7 +86,7 @@ class OffsetReader:
         return found
 
     def existing_partitions(self) -> list[TopicPartition]:
-        """Those of what is to be read that are there, in order."""
+        """Return the requested partitions that exist, sorted."""
         names = self._requested_names()
         if self._topics.pattern:
             names = self._topics.matching(self._call("Listing topics", self._admin.list_topics))
@@ -106,7 +106,7 @@ class OffsetReader:
         return sorted(self._topics.names or dict.fromkeys(partition.topic for partition in self._topics.partitions))
 
     def _describe(self, names: list[str]) -> Mapping[str, Any]:
-        """Without those that do not exist."""
+        """Return descriptions of the topics that exist."""
         try:
             return self._admin.describe_topics(names)
         except UnknownTopicOrPartitionError:
@@ -123,7 +123,7 @@ class OffsetReader:
         return self._list_offsets(dict.fromkeys(partitions, EARLIEST))
 
     def latest(self, partitions: Iterable[TopicPartition]) -> Offsets:
-        """Behind the last record that may be read: with `isolationLevel=read_committed`, before the first open transaction."""
+        """Return end offsets; with `isolationLevel=read_committed`, the offset before the first open transaction."""
         return self._list_offsets(dict.fromkeys(partitions, LATEST))
 
     def _list_offsets(self, times: Mapping[TopicPartition, int]) -> Offsets:
@@ -136,7 +136,7 @@ class OffsetReader:
         return {partition: info.offset for partition, info in infos.items()}
 
     def resolve(self, spec: OffsetSpec, partitions: list[TopicPartition]) -> Offsets:
-        """The offsets that a spec means in these partitions, checked against what is there."""
+        """Resolve a spec to offsets, checked against the existing offsets."""
         if spec.end is not None:
             return self._list_offsets(dict.fromkeys(partitions, spec.end))
         if spec.times is not None:
@@ -190,6 +190,6 @@ class OffsetReader:
     # Groups
 
     def commit(self, group: str, offsets: Offsets) -> None:
-        """Tell a group how far the query has come; ClientError where that is refused."""
+        """Commit a query's progress to a group. Raises ClientError."""
         if offsets:
             self._admin.alter_group_offsets(group, dict(offsets.items()))

@@ -1,8 +1,8 @@
-"""The options of the data source in one table, by the names and with the defaults of Spark's Kafka connector.
+"""The options of the data source, with the names and defaults of Spark's Kafka connector.
 
-Spark hands over text, and names in any case. A name that nobody knows is rejected with the nearest one that exists; an option that belongs
-to another use_case (a limit of streams in a batch read) does nothing there, as in Spark's connector, or is rejected where that connector
-refuses it. What begins with `kafka.` goes to `ottla.client` as it is.
+Spark passes text values, and names in any case. An unknown name is rejected with a suggestion. An option for another
+use case (such as a streaming limit in a batch read) is ignored or rejected, as in Spark's connector. Options with the
+prefix `kafka.` are passed to `ottla.client`.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -16,7 +16,7 @@ LONG_MAX = 2**63 - 1
 
 
 class OptionError(ValueError):
-    """An option that does not exist, is missing, or cannot have this value."""
+    """An option that is unknown, missing or invalid."""
 
 
 class UseCase(Flag):
@@ -32,7 +32,7 @@ class UseCase(Flag):
 
 
 class Option(NamedTuple):
-    """One option: how its text is read, what it is where nobody sets it, where it has a meaning and where it is rejected."""
+    """One option: parser, default, use cases where it applies, and use cases where it is rejected."""
 
     name: str
     read: Callable[[str, str], Any]
@@ -66,7 +66,7 @@ _UNITS_MS = {"us": 0.001, "ms": 1, "s": 1_000, "m": 60_000, "min": 60_000, "h": 
 
 
 def read_duration_ms(name: str, text: str) -> float:
-    """As Spark writes times: a number and a unit, for example 15m or 500ms; a number alone is milliseconds."""
+    """Parse a duration as in Spark: a number and a unit, such as 15m or 500ms, or milliseconds without a unit."""
     import re
 
     found = re.fullmatch(r"(\d+)\s*([a-z]*)", text.strip().lower())
@@ -106,14 +106,14 @@ SOURCE: tuple[Option, ...] = (
     Option("groupId", read_text, use_cases=UseCase.ANY_READ),
     Option("isolationLevel", read_text, use_cases=UseCase.ANY_READ, choices=("read_uncommitted", "read_committed")),
 )
-"""Those of reads: what Spark's connector knows, and below `includeHeaders` what it lacks."""
+"""Options of reads: those of Spark's connector, then those from `includeHeaders` on that it does not have."""
 
 SINK: tuple[Option, ...] = (
     Option("topic", read_text, use_cases=UseCase.ANY_WRITE),
     Option("checkpointLocation", read_text),
     Option("path", read_text),
 )
-"""Those of writes. Spark itself puts the last two among a sink's options."""
+"""Options of writes. Spark itself adds the last two to a sink's options."""
 
 FORMATS = ("json", "avro", "protobuf", "string", "arrow-ipc")
 SUBJECT_STRATEGIES = ("topicnamestrategy", "recordnamestrategy", "topicrecordnamestrategy")
@@ -133,13 +133,13 @@ VALUES: tuple[Option, ...] = (
     Option("errorColumn", read_text, use_cases=UseCase.ANY_READ),
     Option("errorTopic", read_text, use_cases=UseCase.ANY_READ),
 )
-"""Those of formats, for reads and writes."""
+"""Options of formats, for reads and writes."""
 
 OPTIONS: tuple[Option, ...] = (*SOURCE, *SINK, *VALUES)
 
 
 class Options(Mapping[str, Any]):
-    """Values by name, those that nobody set with their defaults; `kafka` holds the configs of the client."""
+    """Option values by name, with defaults. `kafka` has the client configs."""
 
     __slots__ = ("_given", "_values", "kafka")
 
@@ -158,12 +158,12 @@ class Options(Mapping[str, Any]):
         return len(self._values)
 
     def is_given(self, name: str) -> bool:
-        """Whether the user set it, be it to its default."""
+        """Whether the user set the option."""
         return name in self._given
 
 
 def parse_options(given: Mapping[str, str], use_case: UseCase) -> Options:
-    """The options of a query that uses this use_case; OptionError names what is wrong."""
+    """Parse the options of a query. Raises OptionError."""
     known = {option.name.lower(): option for option in OPTIONS}
     values = {option.name: option.default for option in OPTIONS}
     kafka: dict[str, str] = {}
@@ -189,7 +189,7 @@ def parse_options(given: Mapping[str, str], use_case: UseCase) -> Options:
 
 
 def is_given(options: Mapping[str, str], name: str) -> bool:
-    """Whether a query sets an option, in whatever case its name is written."""
+    """Whether a query sets an option, ignoring case."""
     return any(name_as_given.lower() == name.lower() for name_as_given in options)
 
 
@@ -197,7 +197,7 @@ def _read(option: Option, text: str) -> Any:
     value = option.read(option.name, text)
     if isinstance(value, int | float) and not isinstance(value, bool) and not option.minimum <= value <= option.maximum:
         bounds = (
-            f"at minimum {option.minimum:g}"
+            f"at least {option.minimum:g}"
             if option.maximum == LONG_MAX
             else f"from {option.minimum:g} to {option.maximum:g}"
         )

@@ -1,4 +1,4 @@
-"""An iterator whose items are made on a thread of its own, one ahead of who takes them."""
+"""An iterator that computes items on a thread, one item ahead of the consumer."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -14,13 +14,13 @@ class _Failed:
 
 
 class Prefetcher(Generic[T]):
-    """A context that is iterated over once. At its end `interrupt` is called, to wake the thread from what it may wait for."""
+    """A context manager to iterate over once. On exit, `interrupt` is called to unblock the thread."""
 
     def __init__(self, items: Iterator[T], interrupt: Callable[[], None]) -> None:
         self._items = items
         self._interrupt = interrupt
         self._results: SimpleQueue[T | _Failed | None] = SimpleQueue()
-        """The last one is None, or what went wrong."""
+        """The last item is None or an error."""
         self._requested = threading.Semaphore(1)
         self._is_closed = False
         self._thread = threading.Thread(target=self._run, name="ottla-decode", daemon=True)

@@ -1,7 +1,7 @@
-"""The progress of queries as the offsets of consumer groups, so that every tool that shows lag shows theirs.
+"""Progress of queries as committed offsets of consumer groups, so that lag tools show it.
 
-The source itself tells its group of a micro-batch when the next one is planned, and so never of the last. A listener hears of each when
-it is done. Restarts trust the checkpoint alone.
+The source itself commits a micro-batch when the next one is planned, so never the last one. A listener commits each
+when it completes. Restarts use only the checkpoint.
 """
 
 import json
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 LISTENERS_ATTRIBUTE = "_ottla_heard"
-"""An attribute of the Spark context: the listeners of its sessions."""
+"""Attribute of the Spark context with the listeners of its sessions."""
 TIMEOUT, COMMIT_MS_MAX = "kafka.default.api.timeout.ms", 5_000
-"""A broker that is away does not hold up what else the listeners of a session have to hear."""
+"""Timeout of commits, so that an unreachable broker does not block other listener events of the session."""
 RELATION = "StreamingDataSourceV2ScanRelation"
 
 
@@ -40,7 +40,7 @@ def track(query: "StreamingQuery") -> "TrackedQuery":
 
 
 def listen(spark: "SparkSession") -> "ProgressListener":
-    """Have the progress of all queries of a session committed, where their sources have a `groupId`. Twice is as once."""
+    """Commit the progress of all queries of a session whose sources have a `groupId`. Idempotent."""
     context, name = spark.sparkContext, str(spark._jsparkSession.sessionUUID())
     listeners: dict[str, ProgressListener] = getattr(context, LISTENERS_ATTRIBUTE, {})
     if name not in listeners:
@@ -58,7 +58,7 @@ def query_session(query: "StreamingQuery") -> "SparkSession":
 
 
 class TrackedQuery:
-    """A StreamingQuery with all that it has; waiting for it and stopping it end with a commit."""
+    """A StreamingQuery that also commits when it is awaited or stopped."""
 
     def __init__(self, query: "StreamingQuery", commits: "GroupCommits") -> None:
         self._query = query
@@ -81,7 +81,7 @@ class TrackedQuery:
         self.commit()
 
     def commit(self) -> None:
-        """Commit what the last micro-batch came to."""
+        """Commit the end of the last micro-batch."""
         last = self._query.lastProgress
         if last is not None:
             self._commits.commit(
@@ -90,14 +90,14 @@ class TrackedQuery:
 
 
 class ProgressListener(StreamingQueryListener):
-    """Keeps hold of the JVM's queries while they run: when the last progress of one is told it may have ended."""
+    """Keeps references to running queries in the JVM: a query may have ended when its last progress event arrives."""
 
     def __init__(self, spark: "SparkSession") -> None:
         self._spark = spark
         self._running: dict[str, GroupCommits] = {}
 
     def follow(self, run: str, query: Any) -> "GroupCommits":
-        """The commits of a run, known from its beginning or from now on."""
+        """Return the commits of a run, which may have started earlier."""
         return self._running.setdefault(run, GroupCommits(query))
 
     def onQueryStarted(self, event: Any) -> None:
@@ -112,7 +112,7 @@ class ProgressListener(StreamingQueryListener):
             commits.commit(progress.batchId, [(source.description, source.endOffset) for source in progress.sources])
 
     def onQueryIdle(self, event: Any) -> None:
-        """Nothing new was read."""
+        """No new data."""
 
     def onQueryTerminated(self, event: Any) -> None:
         commits = self._running.pop(str(event.runId), None)
@@ -121,14 +121,16 @@ class ProgressListener(StreamingQueryListener):
 
 
 class GroupCommits:
-    """Commits the ends of a run's sources to their groups, in the order of its micro-batches: Spark tells of one when the next may have
-    been committed by who waited for it. The query goes on whatever comes of it."""
+    """Commits the end offsets of a run's sources to their groups, in the order of micro-batches.
+
+    Progress events may arrive after a later commit by `TrackedQuery`. A failed commit does not stop the query.
+    """
 
     def __init__(self, query: Any) -> None:
         self._query = query
         self._lock = threading.Lock()
         self._sources: dict[str, tuple[str, OffsetReader] | None] | None = None
-        """By description: the group of a source and a connection; None where the source has no group, or is not ours."""
+        """Group and connection by source description; None if the source has no group or is not ours."""
         self._batch = -1
         self._committed: dict[str, str] = {}
 
@@ -137,7 +139,7 @@ class GroupCommits:
             if batch < self._batch:
                 return
             self._batch = batch
-            if self._sources is None:  # the plan is made after the query was started
+            if self._sources is None:  # the plan is available only after the query has started
                 self._sources = {name: _group(given) for name, given in source_options(self._query).items()}
             for description, end in ends:
                 source = self._sources.get(description)
@@ -152,7 +154,7 @@ class GroupCommits:
             warnings.warn(f"The progress of the query was not committed to group {group!r}: {error}", stacklevel=1)
 
     def close(self) -> None:
-        """End the connections; who commits afterwards makes new ones."""
+        """Close the connections. A later commit creates new ones."""
         with self._lock:
             for source in (self._sources or {}).values():
                 if source is not None:
@@ -161,7 +163,7 @@ class GroupCommits:
 
 
 def source_options(query: Any) -> dict[str, dict[str, str]]:
-    """The options of the query's Python sources, by the descriptions that its progress has for them."""
+    """Return the options of the query's Python sources, by the descriptions in its progress."""
     inner = query.streamingQuery() if "StreamingQueryWrapper" in query.getClass().getName() else query
     leaves = inner.logicalPlan().collectLeaves()
     found: dict[str, dict[str, str]] = {}
@@ -175,10 +177,10 @@ def source_options(query: Any) -> dict[str, dict[str, str]]:
 
 
 def _group(given: Mapping[str, str]) -> "tuple[str, OffsetReader] | None":
-    """The group that the options of a source name, and a connection to commit with."""
+    """Return the group in a source's options, and a connection to commit with."""
     try:
         options = parse_options({TIMEOUT: str(COMMIT_MS_MAX), **given}, UseCase.READ_STREAM)
         group = progress_group(options)
         return None if group is None else (group, OffsetReader(options, topics_of(options)))
     except OptionError:
-        return None  # the options of another Python source
+        return None  # options of another Python source

@@ -1,6 +1,6 @@
-"""A task's fetching: an event loop on a thread of its own fetches a range of one partition ahead, while another thread decodes.
+"""Fetches a range of one partition for a task: an event loop on its own thread prefetches while another thread decodes.
 
-It is the client's fetcher, with a range in the place of a user's wishes: it stops where the range ends, and tells of offsets that are gone.
+Uses the client's fetcher. Fetching stops at the end of the range; offsets that are out of range are reported.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from ottla.client.records import TopicPartition
 from ottla.spark.ranges import OffsetRange
 
 MISSING_SECONDS_MAX = 5.0
-"""So long a topic may be unknown before it counts as deleted: a broker that starts may know less than others."""
+"""How long a topic may be unknown before it counts as deleted: a starting broker may not know it yet."""
 
 
 RECORD_BYTES = 4096
@@ -30,7 +30,10 @@ SMALL_BYTES = 64 << 10
 
 
 class OffsetsOutOfRange(Exception):
-    """The partition begins later than what was asked for: `log_start_offset` is its first offset now, or None: the offset lies behind its end."""
+    """The requested offset does not exist.
+
+    `log_start_offset` is the partition's first offset, or None if the offset is past the end.
+    """
 
     def __init__(self, offset: int, log_start_offset: int | None) -> None:
         super().__init__(f"offset {offset} is gone")
@@ -39,14 +42,14 @@ class OffsetsOutOfRange(Exception):
 
 
 class TopicDeleted(Exception):
-    """The topic was deleted, or deleted and made again, since the read was planned."""
+    """The topic was deleted, or deleted and recreated, after the read was planned."""
 
 
 class RangeFetcher:
-    """`responses()` yields what was fetched until the range is read; `seek` goes on elsewhere after OffsetsOutOfRange.
+    """`responses()` yields fetch responses until the range is read. `seek` continues elsewhere after OffsetsOutOfRange.
 
-    One fetched is always handed over ahead, so that the thread that decodes never waits for one that has arrived: to wake another thread and
-    to be woken by it takes longer than to decode a hundred records.
+    One response is always prefetched, so the decoding thread never waits for one that has arrived: waking another
+    thread takes longer than decoding a hundred records.
     """
 
     def __init__(self, settings: Mapping[str, Any], offset_range: OffsetRange, *, wait_seconds_max: float) -> None:
@@ -55,7 +58,7 @@ class RangeFetcher:
         self._range = offset_range
         self._wait_seconds_max = wait_seconds_max
         self._ready: SimpleQueue[CompletedFetch | Exception | None] = SimpleQueue()
-        """Answers; last of all error there are no more of them, or None: the range is read."""
+        """Responses, then the error that ended fetching, or None at the end of the range."""
         self._has_ended = False
         self._loop_thread = EventLoopThread("ottla-fetch")
         try:
@@ -81,7 +84,7 @@ class RangeFetcher:
 
     def _on_update(self) -> None:
         if self._state.fetch_offset >= self._range.end:
-            self._state.is_paused = True  # what lies behind the range is another task's
+            self._state.is_paused = True  # later records belong to another task
         self._deliver_next()
 
     def _on_metadata(self, cluster: ClusterMetadata) -> None:
@@ -102,7 +105,10 @@ class RangeFetcher:
         self._deliver_next()
 
     def responses(self) -> Iterator[CompletedFetch]:
-        """Answers in order; the last may reach beyond the range. ClientTimeoutError where no record comes for too long."""
+        """Yield responses in order; the last may extend past the range.
+
+        Raises ClientTimeoutError if no record arrives in time.
+        """
         self._loop_thread.call_soon(self._deliver_next)
         while True:
             try:
@@ -120,14 +126,14 @@ class RangeFetcher:
             yield found
 
     def _deliver_next(self) -> None:
-        """On the loop: the next fetched, where none waits; or what is the matter, when there are none left."""
+        """Queue the next response if the queue is empty, or the reason why there is none. Runs on the loop."""
         if self._has_ended or not self._ready.empty():
             return
         state, fetcher = self._state, self._fetcher
         fetched = fetcher.take()
         if fetched is not None:
             if not fetcher.results:
-                state.offset = state.fetch_offset  # so that an offset that is gone is told at once
+                state.offset = state.fetch_offset  # so that out-of-range errors are reported immediately
             self._ready.put(fetched.parts[0])
         elif state.fetch_offset >= self._range.end:
             self._end(None)
@@ -151,7 +157,7 @@ class RangeFetcher:
             self._ready.put(failure if isinstance(failure, Exception) else task.result())
 
     async def _find_log_start(self) -> OffsetsOutOfRange:
-        """Where the partition begins now, to tell what was lost."""
+        """Look up the log start offset, to report which offsets are lost."""
         lookup = OffsetLookup(self._core, read_committed=False)
 
         async def attempt() -> int:
@@ -165,7 +171,7 @@ class RangeFetcher:
         return OffsetsOutOfRange(offset, log_start_offset if log_start_offset > offset else None)
 
     def seek(self, offset: int) -> None:
-        """Go on there: offsets before it are gone."""
+        """Continue at an offset after OffsetsOutOfRange."""
 
         async def seek() -> None:
             self._is_out_of_range = self._has_ended = False
@@ -175,7 +181,7 @@ class RangeFetcher:
         self._loop_thread.run(seek)
 
     def interrupt(self) -> None:
-        """Nobody wants more: whoever waits for an fetched waits no longer."""
+        """Unblock a thread waiting for a response; no more are needed."""
         self._ready.put(None)
 
     def close(self) -> None:
@@ -198,7 +204,10 @@ class RangeFetcher:
 
 
 def _for_range(settings: Mapping[str, Any], offset_range: OffsetRange) -> dict[str, Any]:
-    """A few records do not need megabytes: what lies behind them would be sent and thrown away. Large records come in more responses."""
+    """Reduce fetch sizes for small ranges: records after the range would be sent for nothing.
+
+    Large records take more responses.
+    """
     enough = max(offset_range.size * RECORD_BYTES, SMALL_BYTES)
     names = ("fetch.max.bytes", "max.partition.fetch.bytes")
     return {**settings, **{name: min(int(settings[name]), enough) for name in names if name in settings}}

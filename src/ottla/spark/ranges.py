@@ -1,4 +1,4 @@
-"""Dividing what is to be read: how much one trigger takes, and which tasks read it. Numbers in, numbers out."""
+"""Planning of micro-batches and tasks as pure functions: how much one trigger reads, and which task reads what."""
 
 from collections.abc import Mapping, Sequence
 from math import ceil, floor
@@ -9,7 +9,7 @@ from ottla.spark.offset_options import Offsets
 
 
 class OffsetRange(NamedTuple):
-    """Offsets of one partition: from `start` up to and without `end`."""
+    """Offsets of one partition from `start` up to, but not including, `end`."""
 
     topic: str
     partition: int
@@ -22,7 +22,7 @@ class OffsetRange(NamedTuple):
 
 
 def limit_offsets(start: Mapping[TopicPartition, int], latest: Mapping[TopicPartition, int], limit: int) -> Offsets:
-    """Ends that take about `limit` offsets, shared among partitions by what each of them has; none with something is left out."""
+    """Return end offsets for about `limit` records, proportional to each partition's backlog, at least one per partition."""
     sizes = {partition: max(end - start[partition], 0) for partition, end in latest.items()}
     total = sum(sizes.values())
     if total <= limit:
@@ -37,14 +37,17 @@ def limit_offsets(start: Mapping[TopicPartition, int], latest: Mapping[TopicPart
 
 
 def split_ranges(ranges: Sequence[OffsetRange], *, count_min: int | None, records_max: int | None) -> list[OffsetRange]:
-    """One task for each partition; more where ranges hold more than `records_max`, or are fewer than `count_min`. Large ones are divided
-    first, so that tasks become of one size."""
+    """Return one range per task: one per partition, and more for ranges over `records_max` or if there are fewer than
+    `count_min`.
+
+    Larger ranges are split first, so that tasks have about the same size.
+    """
     found = [each for each in ranges if each.size > 0]
     if records_max is not None:
         found = [part for each in found for part in divide(each, ceil(each.size / records_max))]
     if count_min is None or len(found) >= count_min:
         return found
-    # Ranges that are small stay whole, and the others share what is left.
+    # Small ranges stay whole; the others share the remaining tasks.
     total = sum(each.size for each in found)
     small = {each for each in found if _parts(each.size, total, count_min) == 1}
     rest = sum(each.size for each in found if each not in small)
@@ -59,7 +62,7 @@ def _parts(size: int, total: int, count: int) -> int:
 
 
 def divide(whole: OffsetRange, parts: int) -> list[OffsetRange]:
-    """In so many of about one size; none of them is empty."""
+    """Split into `parts` non-empty ranges of about the same size."""
     found, start = [], whole.start
     for index in range(parts):
         end = start + (whole.end - start) // (parts - index)

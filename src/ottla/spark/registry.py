@@ -1,6 +1,6 @@
-"""A client of a schema registry (the REST interface of Confluent's), and the five bytes that stand before a value which names its schema.
+"""Client of a schema registry (Confluent's REST interface), and the five-byte prefix of values that names their schema.
 
-What was asked once is kept: an id means the same schema for ever. What the latest version of a subject is, is asked anew by each plan.
+Schemas are cached by id, since an id never changes. The latest version of a subject is requested for each plan.
 """
 
 import base64
@@ -23,16 +23,16 @@ CONTENT_TYPE = "application/vnd.schemaregistry.v1+json"
 
 
 class RegistryError(Exception):
-    """The registry cannot be reached, or does not have what was asked for."""
+    """The registry is unreachable or rejected the request."""
 
 
 class UnknownSchema(RegistryError):
-    """The registry responses, and does not have it."""
+    """The registry does not have the schema."""
 
 
 @dataclass(frozen=True, slots=True)
 class RegisteredSchema:
-    """A schema as the registry has it. Protobuf's `text` is a FileDescriptorProto in base64."""
+    """A schema in the registry. For Protobuf, `text` is a FileDescriptorProto in base64."""
 
     id: int
     schema_type: str
@@ -41,7 +41,7 @@ class RegisteredSchema:
 
 
 class Registry:
-    """`url` may carry a user and a password; several, with commas, are tried one after another."""
+    """`url` may include user and password. Several URLs, separated by commas, are tried in order."""
 
     def __init__(self, url: str) -> None:
         self._urls = [each.strip().rstrip("/") for each in url.split(",") if each.strip()]
@@ -55,7 +55,7 @@ class Registry:
         return found
 
     def latest(self, subject: str) -> RegisteredSchema:
-        """That of the subject's last version."""
+        """Return the schema of the subject's latest version."""
         response = self._request(
             f"/subjects/{urllib.parse.quote(subject, safe='')}/versions/latest", what=f"subject {subject!r}"
         )
@@ -64,7 +64,7 @@ class Registry:
         return found
 
     def register(self, subject: str, schema_type: str, text: str) -> int:
-        """The id of a schema under a subject; it is added there if it is not there yet."""
+        """Register a schema under a subject, unless it is registered already, and return its id."""
         body = {"schema": text} if schema_type == "AVRO" else {"schema": text, "schemaType": schema_type}
         path = f"/subjects/{urllib.parse.quote(subject, safe='')}/versions"
         return int(self._request(path, body, what=f"a new version of subject {subject!r}")["id"])
@@ -127,19 +127,19 @@ def _message(error: urllib.error.HTTPError) -> str:
 
 
 def _without_password(url: str) -> str:
-    """Without the password."""
+    """Return the URL without credentials."""
     parts = urllib.parse.urlsplit(url)
     return urllib.parse.urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
 
 
 @cache
 def registry_at(url: str) -> Registry:
-    """The one of this process, so that tasks ask for an id once."""
+    """Return the process-wide client, which caches schemas across tasks."""
     return Registry(url)
 
 
 def subject_of(strategy: str, topic: str, record_name: str | None, *, is_key: bool) -> str:
-    """The subject of a schema: by the topic, by the name of the record, or by both."""
+    """Return the subject of a schema by topic, record name, or both."""
     if strategy == "topicnamestrategy":
         return f"{topic}-{'key' if is_key else 'value'}"
     if not record_name:

@@ -1,4 +1,4 @@
-"""Spark sessions that are ready: a Java is found, workers run this Python, the data source is known and progress is told to groups."""
+"""Spark sessions with everything set up: Java, Python for workers, the data source, and progress listeners."""
 
 import os
 import sys
@@ -11,9 +11,10 @@ if TYPE_CHECKING:
 
 CHECKPOINTS = "spark.sql.streaming.checkpointFileManagerClass"
 CHECKPOINTS_LOCAL = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
-"""It renames files without a process for each of them: on a local file system a micro-batch of one row takes half the time."""
+"""Renames files without spawning a process: on a local file system, a micro-batch of one row takes half the time."""
 COMMON_DEFAULTS = {
-    # Rows with nested columns (headers) reach the sink in batches by their number, not in pieces of a few kilobytes.
+    # Send rows with nested columns (headers) to the sink in batches limited by row count, not in pieces of a few
+    # kilobytes.
     "spark.sql.execution.arrow.maxBytesPerBatch": "2147483647",
 }
 
@@ -21,9 +22,11 @@ COMMON_DEFAULTS = {
 def session(
     app_name: str = "ottla", *, master: str | None = None, config: Mapping[str, str] | None = None
 ) -> "SparkSession":
-    """The session of this process, made if there is none: one is shared by all queries, as the first of a new one takes seconds.
+    """Return the session of this process, created on first use. Queries share it: the first query of a new session takes
+    seconds.
 
-    `master` is any that Spark knows, `local[*]` unless given. `config` are Spark's own, before those that are set here.
+    `master` is any Spark master URL, `local[*]` by default. `config` has Spark configs that override the defaults set
+    here.
     """
     master_url = master or os.environ.get("SPARK_MASTER") or "local[*]"
     prepare_environment(master_url)
@@ -40,25 +43,20 @@ def session(
 
 
 def defaults(master: str) -> dict[str, str]:
-    """What a session has unless told otherwise."""
+    """Return the default configs of a session."""
     if not master.startswith("local"):
         return dict(COMMON_DEFAULTS)
     cores = os.cpu_count() or 1
-    return (
-        COMMON_DEFAULTS
-        | {
-            CHECKPOINTS: CHECKPOINTS_LOCAL,
-            "spark.python.unix.domain.socket.enabled": "true",  # between Spark and its Python workers: a tenth faster than TCP
-            "spark.sql.shuffle.partitions": str(
-                max(cores, 2)
-            ),  # 200, as on a cluster, take seconds in each micro-batch
-            "spark.ui.showConsoleProgress": "false",
-        }
-    )
+    return COMMON_DEFAULTS | {
+        CHECKPOINTS: CHECKPOINTS_LOCAL,
+        "spark.python.unix.domain.socket.enabled": "true",  # between Spark and its Python workers; 10 % faster than TCP
+        "spark.sql.shuffle.partitions": str(max(cores, 2)),  # the default of 200 takes seconds per micro-batch
+        "spark.ui.showConsoleProgress": "false",
+    }
 
 
 def register(spark: "SparkSession") -> "SparkSession":
-    """Let a session that was made elsewhere know the data source, and tell groups of its queries' progress."""
+    """Register the data source with an existing session, and commit its queries' progress to groups."""
     from ottla.spark.data_source import OttlaDataSource
     from ottla.spark.progress import listen
 
@@ -68,13 +66,13 @@ def register(spark: "SparkSession") -> "SparkSession":
 
 
 def prepare_environment(master: str) -> None:
-    """Before the first session of a process: where its Java and its workers' Python are. What is set already stays."""
+    """Set the paths of Java and of the workers' Python before the first session, unless they are set."""
     import pyspark
     from pyspark import SparkContext
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if SparkContext._gateway is not None or "PYSPARK_GATEWAY_PORT" in os.environ:
-        return  # its Java runs already
+        return  # the JVM is running
     from ottla.spark.java import cache_directory, find_java_home
     from ottla.spark.spark_home import home_without_archive
 

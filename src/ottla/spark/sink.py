@@ -1,7 +1,8 @@
-"""The sink `ottla`, for batches and for streams: Arrow batches become record batches, and a task ends when all of them are acknowledged.
+"""The sink `ottla` for batches and streams: Arrow batches become record batches, and a task ends when all are
+acknowledged.
 
-It writes at minimum once. Each producer is idempotent, so that a request which is repeated adds nothing; but a task that fails is run again
-by Spark, and so is a micro-batch after a restart, and what they had written by then is written twice.
+Delivery is at least once. Producers are idempotent, so retried requests add no duplicates; but Spark reruns failed
+tasks and, after a restart, the last micro-batch, whose records are then written again.
 """
 
 from collections.abc import Iterator, Mapping
@@ -19,13 +20,13 @@ if TYPE_CHECKING:
 
 @dataclass
 class Written(WriterCommitMessage):
-    """What one task has written: how many records, by topic and partition."""
+    """Result of a task: number of records by topic and partition."""
 
     counts: dict[tuple[str, int], int] = field(default_factory=dict)
 
 
 def batch_writer(schema: "StructType", options: Mapping[str, str], overwrite: bool) -> "BatchWriter":
-    """The writer of `df.write.format("ottla").mode("append").save()`."""
+    """Return the writer of `df.write.format("ottla").mode("append").save()`."""
     if overwrite:
         raise OptionError(
             "A topic cannot be overwritten: use mode 'append', or delete the topic and create it again first."
@@ -34,13 +35,16 @@ def batch_writer(schema: "StructType", options: Mapping[str, str], overwrite: bo
 
 
 def stream_writer(schema: "StructType", options: Mapping[str, str], overwrite: bool) -> "StreamWriter":
-    """The writer of `df.writeStream.format("ottla").start()`. In output mode complete each micro-batch appends all rows of the result, as
-    with Spark's connector; mode update is refused by Spark for every sink in Python: `foreachBatch` with a batch write does the same."""
+    """Return the writer of `df.writeStream.format("ottla").start()`.
+
+    In output mode complete, each micro-batch appends all rows of the result, as with Spark's connector. Spark rejects
+    mode update for all Python sinks; use `foreachBatch` with a batch write instead.
+    """
     return StreamWriter(plan_sink(schema, options, UseCase.WRITE_STREAM))
 
 
 class BatchWriter(DataSourceArrowWriter):
-    """Made on the driver and pickled into the tasks."""
+    """Created on the driver and pickled to the tasks."""
 
     def __init__(self, plan: SinkPlan) -> None:
         self.plan = plan
@@ -50,7 +54,7 @@ class BatchWriter(DataSourceArrowWriter):
 
 
 class StreamWriter(DataSourceStreamArrowWriter):
-    """Made on the driver before each micro-batch, and pickled into its tasks."""
+    """Created on the driver for each micro-batch and pickled to its tasks."""
 
     def __init__(self, plan: SinkPlan) -> None:
         self.plan = plan
@@ -59,10 +63,10 @@ class StreamWriter(DataSourceStreamArrowWriter):
         return _write(self.plan, iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        """All tasks have ended, so all records are acknowledged: there is nothing left to do."""
+        """All tasks have ended, so all records are acknowledged."""
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        """What was written stays: at minimum once."""
+        """Written records remain: delivery is at least once."""
 
 
 def _write(plan: SinkPlan, batches: "Iterator[Any]") -> Written:

@@ -1,4 +1,4 @@
-"""What a write is to do, worked out on the driver, so that errors come before tasks: which column is what, where records go, and how."""
+"""Planning of a write on the driver, so that errors are raised before tasks start: columns, topic, configs and encoders."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,29 +12,29 @@ if TYPE_CHECKING:
     from ottla.spark.values import Encoder
 
 BATCH_BYTES = 256 << 10
-"""A task has all its rows at hand and need not linger for more: large batches cost the brokers less."""
+"""Tasks have all their rows available, so batches fill without linger; large batches cost the broker less."""
 DEFAULTS = {"client.id": "ottla-spark", "batch.size": str(BATCH_BYTES)}
 OWN_CONFIGS = ("key.serializer", "value.serializer", "interceptor.classes")
-"""Configs that would change what is written behind the sink's back."""
+"""Configs that would change what the sink writes."""
 RECORD_COLUMNS = ("key", "value", "topic", "partition", "headers", "timestamp")
 
 
 @dataclass(frozen=True, slots=True)
 class SinkPlan:
-    """Pickled into every task."""
+    """Pickled to every task."""
 
     topic: str | None
-    """Where all records go; None: where the column `topic` says."""
+    """Topic of all records; None to use the `topic` column."""
     kafka: tuple[tuple[str, str], ...]
     columns: tuple[str, ...]
-    """Those of RECORD_COLUMNS that the rows have and that matter."""
+    """The used columns of RECORD_COLUMNS."""
     key: "Encoder | None" = None
     value: "Encoder | None" = None
-    """How columns become bytes, where they are none."""
+    """Encoders of columns that are not bytes."""
 
 
 def plan_sink(schema: "StructType", given: Mapping[str, str], use_case: UseCase) -> SinkPlan:
-    """OptionError says what is wrong with the options or with the columns."""
+    """Plan a write. Raises OptionError if options or columns are invalid."""
     options = parse_options(given, use_case)
     columns = _by_name(schema)
     topic = options["topic"]
@@ -53,7 +53,7 @@ def plan_sink(schema: "StructType", given: Mapping[str, str], use_case: UseCase)
 
 
 def _by_name(schema: "StructType") -> dict[str, Any]:
-    """The types of the columns. Names are compared as Spark does by default, without their case."""
+    """Return column types by name, ignoring case like Spark's default."""
     found: dict[str, Any] = {}
     for column in schema.fields:
         name = next((known for known in RECORD_COLUMNS if known == column.name.lower()), column.name)
@@ -108,7 +108,7 @@ def _encoders(schema: "StructType", options: Options) -> "tuple[Encoder | None, 
 
 
 def _configs(options: Options) -> tuple[tuple[str, str], ...]:
-    """The producer's, checked here so that a wrong one is told before a task starts."""
+    """Return the producer's configs, validated on the driver."""
     from ottla.client.errors import ConfigError
     from ottla.client.producer_config import producer_settings
 

@@ -1,4 +1,4 @@
-"""The part of a write that one task does: rows are collected, sent as columns, and waited for."""
+"""A write task: collects rows, sends them as columns, and waits for acknowledgements."""
 
 from collections.abc import Iterator
 from functools import cache
@@ -12,25 +12,28 @@ if TYPE_CHECKING:
 
 ROWS_MAX = 1 << 16
 BYTES_MAX = 4 << 20
-"""So much is collected before it is sent: with many partitions a batch of Spark's is small for each."""
+"""Amount collected before sending: with many partitions, a single Spark batch has few rows for each."""
 IN_FLIGHT_MAX = 64
-"""Of sends whose outcome nobody has looked at."""
+"""Limit of sends with unknown results."""
 
 
 class SinkError(Exception):
-    """A write that failed, with topic, partition and cause."""
+    """A failed write, with topic, partition and cause."""
 
 
 class ProducerPool:
-    """The producers of a worker process by their configs. Workers serve one task after another, and a new producer takes milliseconds to
-    connect and to be given an id: much of what a small micro-batch costs."""
+    """Idle producers of a worker process, by config.
+
+    Workers run one task after another. A new producer takes milliseconds to connect and get an id, a large part of a
+    small micro-batch.
+    """
 
     def __init__(self, producers_max: int = 8) -> None:
         self._idle: dict[tuple[tuple[str, str], ...], Producer] = {}
         self._producers_max = producers_max
 
     def acquire(self, configs: tuple[tuple[str, str], ...]) -> "Producer":
-        """One that nobody else uses until it is given back."""
+        """Return a producer for exclusive use until it is released."""
         found = self._idle.pop(configs, None)
         if found is not None:
             return found
@@ -47,12 +50,15 @@ class ProducerPool:
 
 @cache
 def producer_pool() -> ProducerPool:
-    """That of this process."""
+    """Return the pool of this process."""
     return ProducerPool()
 
 
 def write_task(plan: "SinkPlan", batches: Iterator[Any]) -> dict[tuple[str, int], int]:
-    """Write all rows and wait until they are acknowledged; how many went where. A producer that failed is not used again."""
+    """Write all rows and wait for acknowledgements.
+
+    Return counts by topic and partition. Producers are not reused after errors.
+    """
     producer = producer_pool().acquire(plan.kafka)
     writer = TaskWriter(plan, producer)
     try:
@@ -69,7 +75,7 @@ def write_task(plan: "SinkPlan", batches: Iterator[Any]) -> dict[tuple[str, int]
 
 
 class TaskWriter:
-    """Rows on their way from one task."""
+    """Rows of one task on their way to the broker."""
 
     def __init__(self, plan: "SinkPlan", producer: "Producer") -> None:
         self._plan = plan
@@ -81,7 +87,7 @@ class TaskWriter:
         self._counts: dict[tuple[str, int], int] = {}
 
     def add(self, batch: Any) -> None:
-        """Take a `pyarrow.RecordBatch`; send when enough came together."""
+        """Add a `pyarrow.RecordBatch`, and send if enough is collected."""
         self._buffered.append(batch)
         self._buffered_rows += batch.num_rows
         self._buffered_bytes += batch.nbytes
@@ -89,7 +95,7 @@ class TaskWriter:
             self._send_buffered()
 
     def finish(self) -> dict[tuple[str, int], int]:
-        """Send the rest and wait for everything."""
+        """Send the rest and wait for all acknowledgements."""
         self._send_buffered()
         self._producer.flush()
         for sent in self._in_flight:
@@ -132,7 +138,7 @@ class TaskWriter:
         self._in_flight.append(sent)
 
     def _check_in_flight(self) -> None:
-        """Fail as soon as something has; let go of what is acknowledged."""
+        """Count completed sends, raising the first error."""
         left = []
         for sent in self._in_flight:
             if sent.error() is not None or sent.done():
@@ -150,7 +156,7 @@ class TaskWriter:
 
 
 def _by_topic(table: Any) -> "Iterator[tuple[str, Any]]":
-    """The rows of each topic, in their order."""
+    """Yield the rows of each topic, in order."""
     import pyarrow.compute as pc
 
     topics = table.column("topic").combine_chunks()

@@ -1,7 +1,8 @@
-"""A home for Spark on one machine, without its own archive of PySpark.
+"""A SPARK_HOME for local sessions without the archive of PySpark.
 
-Spark puts `python/lib/pyspark.zip` on the path of every Python process that it starts, and Python compiles what it imports from an archive
-anew each time: 0.5 s of CPU for each stream that starts and each first task. On one machine the installed PySpark is the same, compiled.
+Spark puts `python/lib/pyspark.zip` on the path of every Python process, and Python compiles modules from an archive on
+each import: 0.5 s of CPU for each started stream and each first task. On one machine, the installed PySpark is the
+same, and compiled.
 """
 
 import hashlib
@@ -9,11 +10,11 @@ import os
 from pathlib import Path
 
 PARTS = ("bin", "jars", "sbin", "conf", "licenses", "RELEASE")
-"""What is linked to; `python` is what is left out."""
+"""Linked directories; `python` is omitted."""
 
 
 def home_without_archive(installed: Path, cache: Path) -> Path:
-    """A directory that has what Spark's own home has, but for the archive."""
+    """Return a directory with everything of Spark's home except the archive."""
     name = hashlib.sha256(str(installed).encode()).hexdigest()[:12]
     home = cache / f"spark-{name}"
     home.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""The streaming read: one reader lives on the driver for as long as the query runs, and plans every micro-batch."""
+"""Streaming read: one reader runs on the driver as long as the query, and plans every micro-batch."""
 
 import time
 import warnings
@@ -31,8 +31,11 @@ OffsetJson = dict[str, Any]
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Offsets are JSON as Spark's connector writes them, with a mark. What is asked of brokers is asked through one `OffsetReader`, made
-    when it is needed: tasks get this reader too, pickled, and never ask."""
+    """Plans micro-batches. Offsets are JSON like those of Spark's connector, with a marker.
+
+    All requests go through one `OffsetReader`, created on demand. Tasks get a pickled copy of this reader and send no
+    requests.
+    """
 
     def __init__(self, schema: "StructType", options: Mapping[str, str]) -> None:
         self._schema = schema
@@ -43,10 +46,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._group = progress_group(self._options)
         self._offset_reader: OffsetReader | None = None
         self._initial: Offsets | None = None
-        """Where this run began, if it asked."""
+        """Start of this run, if it was resolved."""
         self._is_first = False
         self._target: Offsets | None = None
-        """With AvailableNow: what was there when the run began."""
+        """With trigger AvailableNow: the end offsets at the start of the run."""
         self._last_trigger_s = float("-inf")
         self._known_ids: dict[str, Any] = {}
         consumer_settings(self._options)
@@ -68,7 +71,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     # Offsets
 
     def initialOffset(self) -> OffsetJson:
-        """Spark asks twice for it, and must get the same answer."""
+        """Return the start. Spark calls this twice and needs the same result."""
         if self._initial is None:
             partitions = self._reader.partitions()
             self._known_ids = dict(self._reader.topic_ids)
@@ -77,10 +80,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return offsets_to_json(self._initial)
 
     def latestOffset(self, start: OffsetJson, limit: ReadLimit) -> OffsetJson:
-        """Where the next micro-batch ends: within the limits of the options, unless Spark asks for all there is."""
+        """Return the end of the next micro-batch, within the limits of the options unless Spark requests everything."""
         start_offsets = offsets_from_json(start)
         if self._is_first and self._start.is_time_dependent:
-            # A place that is of now is another after a restart. As the first micro-batch is empty nothing lies between the two.
+            # A time-dependent start would resolve differently after a restart. An empty first micro-batch stores it in
+            # the checkpoint.
             self._is_first = False
             return start
         latest = self._latest(start_offsets)
@@ -98,7 +102,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return offsets_to_json(ends)
 
     def _latest(self, start_offsets: Offsets) -> Offsets:
-        """The ends of all partitions; those of a topic that is gone are left out, where that is no failure."""
+        """Return the end of every partition. Deleted topics are omitted, if that is not an error."""
         if self._target is None:
             partitions = self._reader.existing_partitions()
             self._check_ids()
@@ -111,7 +115,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return latest
 
     def _check_ids(self) -> None:
-        """A topic that was deleted and made again has the same name and another id."""
+        """Check topic ids: a recreated topic has the same name and another id."""
         ids = self._reader.topic_ids
         for name, known in self._known_ids.items():
             if name in ids and ids[name] != known and self._options["failOnDataLoss"]:
@@ -119,7 +123,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._known_ids |= ids
 
     def _earliest_of_new(self, partitions: list[TopicPartition]) -> Offsets:
-        """Partitions that are new are read from their beginning, which is 0 unless records were deleted meanwhile."""
+        """Return the first offsets of new partitions: 0, unless records were deleted already."""
         found = self._reader.earliest(partitions)
         for partition, offset in found.items():
             if offset and self._options["failOnDataLoss"]:
@@ -129,7 +133,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return found
 
     def _is_below_minimum(self, base: Offsets, ends: Offsets) -> bool:
-        """Whether `minOffsetsPerTrigger` are not there yet, and `maxTriggerDelay` has not passed."""
+        """Whether fewer than `minOffsetsPerTrigger` are available and `maxTriggerDelay` has not passed."""
         minimum = self._options["minOffsetsPerTrigger"]
         if minimum is None:
             return False
@@ -148,7 +152,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadAllAvailable()
 
     def reportLatestOffset(self) -> OffsetJson | None:
-        """For the progress of the query: how far it could read."""
+        """Return the available end offsets, for the query's progress."""
         if self._offset_reader is None:
             return None
         return offsets_to_json(self._reader.latest(self._reader.existing_partitions()))
@@ -178,9 +182,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         ]
 
     def _start_of_truncated(self, partition: TopicPartition, first: int, end: int, *, is_initial: bool) -> int:
-        """The end lies before the beginning."""
+        """The end is before the start."""
         if is_initial:
-            return end  # a first micro-batch that is run again: it was empty, and the next begins where it ended
+            return end  # a repeated first micro-batch: it was empty, and the next starts at its end
         if self._options["failOnDataLoss"]:
             raise DataLossError(
                 f"{partition} was read up to offset {first} and now ends with {end}: the topic was deleted and made again."
@@ -194,7 +198,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     # Progress
 
     def commit(self, end: OffsetJson) -> None:
-        """Tell the group. The checkpoint is what counts: a refusal is said and the query goes on."""
+        """Commit progress to the group. A failure is only a warning, since restarts use the checkpoint."""
         if self._group is None:
             return
         try:

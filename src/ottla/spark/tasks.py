@@ -1,4 +1,4 @@
-"""What a task does on an executor: read one range of offsets and yield it as Arrow batches."""
+"""The read task of an executor: reads one range of offsets and yields Arrow batches."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class RangePartition(InputPartition):
-    """A range on its way from the driver to a task."""
+    """A range for one task."""
 
     def __init__(self, offset_range: OffsetRange) -> None:
         super().__init__(tuple(offset_range))
@@ -27,7 +27,7 @@ class RangePartition(InputPartition):
 
 
 def read_range(offset_range: OffsetRange, schema: "StructType", options: Options, raw: dict[str, str]) -> Iterator[Any]:
-    """The records of a range. Offsets that are error end the task, or are passed over with `failOnDataLoss=false`."""
+    """Yield the records of a range. Missing offsets fail the task, or are skipped with `failOnDataLoss=false`."""
     from pyspark.sql.pandas.types import to_arrow_schema
 
     from ottla.spark.arrow_batches import ArrowDecoder
@@ -99,7 +99,7 @@ def _responses(fetch: Any, offset_range: OffsetRange, fail_on_data_loss: bool) -
 
 
 def _value_decoder(schema: "StructType", record: "StructType", options: Options, raw: dict[str, str]) -> Any:
-    """What makes columns of keys and values, where a format is given; None where bytes stay bytes."""
+    """Return the decoder of keys and values, or None if no format is given."""
     if not options.is_given("keyFormat") and not options.is_given("valueFormat"):
         if schema != record:
             raise SourceError(

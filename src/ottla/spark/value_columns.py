@@ -1,4 +1,4 @@
-"""What codecs of values have in common: a decoded column, and the rows that could not be decoded with why."""
+"""Common parts of the value codecs: decoded columns and errors by row."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
@@ -7,14 +7,14 @@ REASON_LENGTH_MAX = 300
 
 
 class Decoded(NamedTuple):
-    """A column, null in the rows that `errors` names."""
+    """A column, null in rows with errors."""
 
     column: Any
     errors: dict[int, str]
 
 
 class Codec(Protocol):
-    """Bytes of one format and one schema to a column and back."""
+    """Converts between bytes in one format and schema, and a column."""
 
     def decode(self, column: Any) -> Decoded: ...
 
@@ -22,7 +22,7 @@ class Codec(Protocol):
 
 
 def decode_each(column: Any, arrow_type: Any, read: Callable[[bytes], Any]) -> Decoded:
-    """Row by row: `read` makes of bytes what Arrow takes for this type, and raises what it likes."""
+    """Decode row by row. `read` converts bytes to a value of the Arrow type, or raises."""
     import pyarrow as pa
 
     errors: dict[int, str] = {}
@@ -32,7 +32,7 @@ def decode_each(column: Any, arrow_type: Any, read: Callable[[bytes], Any]) -> D
         if data is not None:
             try:
                 value = read(data)
-            except Exception as error:  # whatever a parser makes of bytes that are not its own
+            except Exception as error:  # parsers raise arbitrary exceptions on malformed input
                 errors[index] = reason(error)
         found.append(value)
     try:
@@ -42,7 +42,7 @@ def decode_each(column: Any, arrow_type: Any, read: Callable[[bytes], Any]) -> D
 
 
 def _find_mismatches(found: list[Any], arrow_type: Any, errors: dict[int, str]) -> Decoded:
-    """Find the rows that are not of the type."""
+    """Find the rows that do not match the type."""
     import pyarrow as pa
 
     for index, value in enumerate(found):
@@ -60,7 +60,7 @@ def reason(error: Exception) -> str:
 
 
 class StringCodec:
-    """Text in UTF-8."""
+    """UTF-8 text."""
 
     def __init__(self, arrow_type: Any) -> None:
         self._arrow_type = arrow_type
@@ -80,7 +80,7 @@ class StringCodec:
 
 
 class ArrowIpcCodec:
-    """Each value is a stream of Arrow's IPC format: a small table, so the column holds lists of structs."""
+    """Each value is a stream in Arrow's IPC format, a small table, so the column has lists of structs."""
 
     def __init__(self, arrow_type: Any) -> None:
         import pyarrow as pa
@@ -103,7 +103,7 @@ class ArrowIpcCodec:
         return decode_each(column, self._arrow_type, read)
 
     def encode(self, column: Any) -> Any:
-        """A struct becomes a table of one row."""
+        """Encode structs as tables with one row."""
         import pyarrow as pa
 
         is_list = pa.types.is_list(self._arrow_type)

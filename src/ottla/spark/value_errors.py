@@ -1,4 +1,4 @@
-"""Batches of records with decoded columns, and what becomes of the rows that do not decode."""
+"""Batches with decoded columns, and handling of rows that cannot be decoded."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,7 @@ HEADER_PREFIX = "ottla.error."
 
 
 def error_type() -> "StructType":
-    """What `errorColumn` holds where a row does not decode: which field, reason, and its bytes."""
+    """Return the type of `errorColumn`: the field, the reason and the bytes."""
     from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 
     return StructType(
@@ -24,7 +24,7 @@ def error_type() -> "StructType":
 
 
 class BatchDecoder:
-    """Called with each batch of a task."""
+    """Decodes each batch of a task."""
 
     def __init__(self, schema: "StructType", options: Options, formats: dict[str, FieldFormat]) -> None:
         from pyspark.sql.pandas.types import to_arrow_schema
@@ -63,7 +63,7 @@ class BatchDecoder:
         return decoded_batch
 
     def _send_to_error_topic(self, batch: Any, errors: dict[int, tuple[str, str]]) -> None:
-        """Write the bad records to the topic for them, and wait: their rows are left out only when they are safe."""
+        """Write undecodable records to the error topic and wait for acknowledgement, before their rows are dropped."""
         import pyarrow as pa
 
         from ottla.spark.sink_plan import DEFAULTS
@@ -117,18 +117,18 @@ def _error_array(batch: Any, errors: dict[int, tuple[str, str]], arrow_type: Any
     return pa.array(details, arrow_type)
 
 
-# One field
+# Decoding of one field
 
 
 def decode_field(given: FieldFormat, column: Any, arrow_type: Any) -> Decoded:
-    """A column of bytes as one of an Arrow type."""
+    """Decode a column of bytes to an Arrow type."""
     if given.is_framed:
         return _decode_framed(given, column, arrow_type)
     return codec_for(given.format, arrow_type, given.schema, given.message, given.option).decode(column)
 
 
 def _decode_framed(given: FieldFormat, column: Any, arrow_type: Any) -> Decoded:
-    """Values that name their schemas: those of one schema are decoded together."""
+    """Decode values with a schema id, grouped by schema."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -153,7 +153,7 @@ def _decode_framed(given: FieldFormat, column: Any, arrow_type: Any) -> Decoded:
 
 
 def _slice_values(column: Any, first: int, size: int | None) -> Any:
-    """The bytes of each value from `first` on, at maximum so many."""
+    """Return a slice of each value: from `first` on, at most `size` bytes."""
     import numpy as np
 
     from ottla.wire.column_fields import gather
@@ -167,7 +167,7 @@ def _slice_values(column: Any, first: int, size: int | None) -> Any:
 
 
 def _decode_body(given: FieldFormat, head: bytes, column: Any, arrow_type: Any) -> Decoded:
-    """Values that begin with the same bytes."""
+    """Decode values that start with the same schema prefix."""
     import pyarrow as pa
 
     def all_failed(reason: str) -> Decoded:

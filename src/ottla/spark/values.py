@@ -1,7 +1,7 @@
-"""Formats of keys and values: which codec reads or writes which column, by the options of a query.
+"""Formats of keys and values: selects codecs for columns by the options of a query.
 
-A read has the columns of records, with `key` and `value` decoded. Rows that do not decode fail the query, unless `errorColumn` names a
-column that tells of them, or `errorTopic` a topic that they go to instead.
+A read has the columns of records, with `key` and `value` decoded. Rows that cannot be decoded fail the query, unless
+`errorColumn` or `errorTopic` is set.
 """
 
 from collections.abc import Callable, Mapping
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 FIELDS = ("key", "value")
 REGISTRY_TYPES = {"avro": "AVRO", "json": "JSON", "protobuf": "PROTOBUF"}
-"""The formats that a registry knows, by its names for them."""
+"""Formats supported by a registry, with its names for them."""
 
 
 @dataclass(frozen=True, slots=True)
 class FieldFormat:
-    """How one of the two fields is written, as the options say."""
+    """Format of a key or value, from the options."""
 
     field: str
     format: str
@@ -44,7 +44,7 @@ class FieldFormat:
 
 
 def formats_of(options: Options) -> dict[str, FieldFormat]:
-    """The fields that have a format; OptionError where something is missing."""
+    """Return the fields that have a format. Raises OptionError if an option is missing."""
     found = {}
     for field in FIELDS:
         name = options[f"{field}Format"]
@@ -69,7 +69,7 @@ def formats_of(options: Options) -> dict[str, FieldFormat]:
 
 
 def source_schema(schema: "StructType", raw: Mapping[str, str]) -> "StructType":
-    """The columns of a read; types that no option gives are asked of the registry, here and on the driver only."""
+    """Return the columns of a read. Types that are not in the options come from the registry; on the driver only."""
     from pyspark.sql.types import StructField, StructType
 
     from ottla.spark.value_errors import error_type
@@ -112,7 +112,7 @@ def _latest(given: FieldFormat, topics: str | None) -> RegisteredSchema:
 
 
 def declared_type(given: FieldFormat) -> "DataType":
-    """The type that the options give, without a registry."""
+    """Return the type given in the options."""
     from pyspark.sql.types import ArrayType, StringType
 
     if given.format == "string":
@@ -135,7 +135,7 @@ def declared_type(given: FieldFormat) -> "DataType":
 
 
 def _struct(text: str, option: str) -> "StructType":
-    """A list of columns, or Spark's own JSON of one."""
+    """Parse a list of columns, or Spark's JSON schema."""
     if not text.lstrip().startswith("{"):
         from ottla.spark.values_ddl import parse_ddl
 
@@ -165,7 +165,7 @@ def type_of_registered(given: FieldFormat, found: RegisteredSchema) -> "DataType
 
 
 def batch_decoder(schema: "StructType", raw: Mapping[str, str]) -> Callable[[Any], Any]:
-    """What makes of a batch of records one with the columns of `schema`, in a task."""
+    """Return the decoder of a task for batches with the columns of `schema`."""
     from ottla.spark.value_errors import BatchDecoder
 
     options = parse_options(raw, UseCase.ANY_READ)
@@ -174,7 +174,7 @@ def batch_decoder(schema: "StructType", raw: Mapping[str, str]) -> Callable[[Any
 
 @cache
 def codec_for(format_name: str, data_type: Any, schema: str | None, message: str | None, option: str) -> Codec:
-    """The codec of a format for columns of an Arrow type. `schema` is that of the bytes, where the format has one."""
+    """Return the codec of a format for an Arrow type. `schema` is the schema of the bytes, if the format has one."""
     match format_name:
         case "string":
             return StringCodec(data_type)
@@ -206,19 +206,19 @@ def _needed(schema: str | None, option: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Encoder:
-    """Makes bytes of a column, or of several that are packed into one; pickled into tasks."""
+    """Encodes a column, or several columns packed as a struct; pickled to tasks."""
 
     given: FieldFormat
     schema: str | None
-    """That of the bytes, known on the driver."""
+    """Schema of the bytes, if the driver knows it."""
     columns: tuple[str, ...]
-    """The column of the field; others where there is none: they become the fields of a struct."""
+    """The field's column, or the columns that become the fields of a struct."""
     is_packed: bool
     known: tuple[str, int] | None = None
-    """The topic of all rows and the id of its schema, where the driver has asked for it."""
+    """Topic of all rows and id of its schema, if the driver has requested it."""
 
     def encode(self, table: Any, topic: str) -> Any:
-        """Of a `pyarrow.Table`; ValueError says what does not fit the schema."""
+        """Encode columns of a `pyarrow.Table`. Raises ValueError if they do not match the schema."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -248,7 +248,7 @@ class Encoder:
 
 @cache
 def registered_schema(given: FieldFormat, schema: str | None, topic: str) -> tuple[int, str | None]:
-    """The id and the text of the schema that rows of a topic are written with."""
+    """Return id and text of the schema for writing to a topic."""
     assert given.registry is not None
     registry = registry_at(given.registry)
     is_key = given.field == "key"
@@ -279,7 +279,7 @@ def _record_name(given: FieldFormat, schema: str) -> str | None:
 
 
 def encoders(schema: "StructType", options: Options) -> tuple[Encoder | None, Encoder | None]:
-    """Those of a write's key and value, with what the driver can know: schemas that fit, and ids."""
+    """Return the encoders of key and value. Schemas are checked, and ids requested, where possible on the driver."""
     formats = formats_of(options)
     made = [_encoder(schema, formats[field], options["topic"]) if field in formats else None for field in FIELDS]
     return made[0], made[1]
@@ -315,7 +315,7 @@ def _encoder(schema: "StructType", given: FieldFormat, topic: str | None) -> Enc
 
 
 def _written_schema(given: FieldFormat, data_type: "DataType") -> str | None:
-    """The schema that a write uses: the one that is given, or for Avro and JSON one made from the column."""
+    """Return the schema of a write: the given one, or for Avro and JSON one derived from the column."""
     from pyspark.sql.types import ArrayType, StructType
 
     shown = data_type.simpleString()

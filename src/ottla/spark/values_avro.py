@@ -1,4 +1,4 @@
-"""Avro: its schemas as Spark's types and back, and values read and written by fastavro."""
+"""Avro: conversion between schemas and Spark types, and values encoded and decoded with fastavro."""
 
 import io
 import json
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import DataType
 
 RECORD_NAME = "Record"
-"""Of a schema that is made from columns: they have no name."""
+"""Name of schemas derived from columns, which have no name."""
 
 
 def fastavro_module() -> Any:
@@ -23,7 +23,7 @@ def fastavro_module() -> Any:
 
 
 class AvroCodec:
-    """`written` is the schema of the bytes; with `wanted`, another version of it, defaults and renamings are as Avro has them."""
+    """`written` is the schema of the bytes. `wanted` may be another version: defaults and aliases apply as in Avro."""
 
     def __init__(self, data_type: Any, written: str, wanted: str | None = None) -> None:
         self._fastavro = fastavro_module()
@@ -61,7 +61,7 @@ class AvroCodec:
 
 
 def _pairs(value: Any, data_type: Any) -> Any:
-    """Arrow takes maps as pairs: inside structs and lists it does not look for them itself."""
+    """Convert maps to pairs, which Arrow requires within structs and lists."""
     import pyarrow as pa
 
     if value is None or not pa.types.is_nested(data_type):
@@ -76,7 +76,7 @@ def _pairs(value: Any, data_type: Any) -> Any:
 
 
 def parse_avro(text: str, option: str) -> Any:
-    """A schema that fastavro has read; OptionError where it is none."""
+    """Parse a schema with fastavro. Raises OptionError if it is invalid."""
     fastavro = fastavro_module()
     try:
         return fastavro.parse_schema(json.loads(text))
@@ -85,7 +85,7 @@ def parse_avro(text: str, option: str) -> Any:
 
 
 def record_name(text: str) -> str | None:
-    """The full name of a schema's record."""
+    """Return the full name of a record schema."""
     schema = json.loads(text)
     if not isinstance(schema, dict) or "name" not in schema:
         return None
@@ -93,11 +93,11 @@ def record_name(text: str) -> str | None:
     return name if "." in name or not schema.get("namespace") else f"{schema['namespace']}.{name}"
 
 
-# Schemas as Spark's types
+# Avro schemas and Spark types
 
 
 def spark_type(text: str, option: str) -> "DataType":
-    """What a value of this schema is in Spark, as its own Avro reader has it."""
+    """Return the Spark type of an Avro schema, as Spark's own Avro reader does."""
     parse_avro(text, option)
     return _to_spark(json.loads(text), {}, option)
 
@@ -165,7 +165,7 @@ def _complex_to_spark(schema: dict[str, Any], names: dict[str, Any], option: str
 
 
 def schema_from_spark(data_type: "DataType") -> str:
-    """A schema for columns that have none: every field may be null."""
+    """Return a schema for columns. All fields are nullable."""
     return json.dumps(_from_spark(data_type, RECORD_NAME))
 
 

@@ -1,4 +1,4 @@
-"""Spark's way to write types as text ("id bigint, tags array<string>"), read without a JVM: tasks and the planner have none at hand."""
+"""Parser of Spark's DDL types ("id bigint, tags array<string>"), since tasks and the planner have no JVM available."""
 
 import re
 from typing import TYPE_CHECKING
@@ -13,7 +13,7 @@ DEPTH_MAX = 64
 
 
 def parse_ddl(text: str, *, option: str) -> "StructType":
-    """The columns that a text lists; OptionError names the option that it was given with."""
+    """Parse a list of columns. Raises OptionError with the option's name."""
     parser = _Parser(text, option)
     schema = parser.columns(end=None)
     if not schema.fields:

@@ -1,7 +1,8 @@
-"""JSON documents as columns and back: by Arrow's parser and by joins of whole columns, and document by document where those do not reach.
+"""JSON documents as columns: with Arrow's parser and column operations if possible, otherwise document by document.
 
-Arrow's parser reads one document a line and says how many it found, not where. So each document is put on a line of its own, and only
-those that begin and end as objects do go there: each of them makes at minimum one row, so that as many rows as lines are one for each.
+Arrow's parser reads one document per line and returns rows without positions. So each document is put on its own line,
+and only documents that start and end like objects are parsed: each yields at least one row, so an equal number of rows
+and lines means one row each.
 """
 
 import json
@@ -10,19 +11,19 @@ from typing import Any
 from ottla.spark.value_columns import Decoded, decode_each
 
 EACH_MAX = 32
-"""So few documents are read one by one."""
+"""Up to this many documents are parsed one by one."""
 NEWLINE, SPACE, OPEN, CLOSE = b"\n"[0], b" "[0], b"{"[0], b"}"[0]
 
 
 class JsonCodec:
-    """Objects as structs of one type. Fields that the type does not have are passed over; those that a document lacks are null."""
+    """JSON objects as structs. Unknown fields are ignored, missing ones are null."""
 
     def __init__(self, arrow_type: Any) -> None:
         self._kind = arrow_type
         self._is_plain = _is_plain(arrow_type)
 
     def decode(self, column: Any) -> Decoded:
-        """Documents that the parser refuses are closed in on by halves, so that one of them does not make all others slow."""
+        """Decode documents. Invalid ones are found by bisection, so that one of them does not slow down all others."""
         if not self._is_plain or not len(column):
             return self.decode_each(column)
         if not column.null_count:
@@ -73,7 +74,7 @@ class JsonCodec:
         lines = np.empty(int(ends[-1]) + 1, np.uint8)
         copy_pieces(given.data, starts, lines, places, sizes)
         lines[ends] = SPACE
-        lines[lines == NEWLINE] = SPACE  # between tokens it means the same, and within text it may not stand
+        lines[lines == NEWLINE] = SPACE  # equivalent between tokens, and not allowed within strings
         if not ((lines[places] == OPEN) & (lines[ends - 1] == CLOSE)).all():
             return None
         lines[ends] = NEWLINE
@@ -88,14 +89,14 @@ class JsonCodec:
         return pa.StructArray.from_arrays(arrays, fields=list(self._kind))
 
     def encode(self, column: Any) -> Any:
-        """Documents without the fields that are null; null where the whole is."""
+        """Encode documents, without null fields."""
         import pyarrow as pa
 
         return as_text(column).cast(pa.binary())
 
 
 def _is_plain(arrow_type: Any) -> bool:
-    """Whether Arrow's parser reads it as JSON means it."""
+    """Whether Arrow's parser reads the type as JSON defines it."""
     import pyarrow as pa
 
     is_type = pa.types
@@ -113,7 +114,10 @@ def _is_plain(arrow_type: Any) -> bool:
 
 
 def from_json(value: Any, arrow_type: Any) -> Any:
-    """A parsed document as Arrow takes it: times, dates, decimals and bytes are text in JSON. ValueError where it is of another type."""
+    """Convert a parsed document for Arrow: timestamps, dates, decimals and bytes are strings in JSON.
+
+    Raises ValueError.
+    """
     import pyarrow as pa
 
     is_type = pa.types
@@ -167,11 +171,11 @@ def _short(value: Any) -> str:
     return text if len(text) < 40 else text[:37] + "..."
 
 
-# Columns as text
+# Encoding to text
 
 
 def as_text(column: Any) -> Any:
-    """The JSON of each value as a column of text; null where it is null."""
+    """Return a column with the JSON text of each value."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -205,7 +209,7 @@ def as_text(column: Any) -> Any:
 
 
 def quoted(column: Any) -> Any:
-    """Text between quotation marks, with what must be escaped escaped."""
+    """Quote and escape text."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -228,7 +232,7 @@ def _struct_text(column: Any) -> Any:
     for index, field in enumerate(column.type):
         name = json.dumps(field.name, ensure_ascii=False) + ":"
         parts.append(pc.binary_join_element_wise(name, as_text(column.field(index)), ",", "").fill_null(""))
-    # No value ends with a comma, so that the last one is the one too many.
+    # Remove the last comma. No value ends with one.
     inner = (
         pc.ascii_rtrim(pc.binary_join_element_wise(*parts, ""), characters=",") if parts else pa.repeat("", len(column))
     )
@@ -249,7 +253,7 @@ def _list_text(column: Any, elements: Any, opening: str, closing: str) -> Any:
 
 
 def _map_text(column: Any) -> Any:
-    """An object; keys that are no text are written as text."""
+    """Encode maps as objects. Keys that are not strings are converted to text."""
     import numpy as np
     import pyarrow as pa
     import pyarrow.compute as pc

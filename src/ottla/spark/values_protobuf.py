@@ -1,7 +1,7 @@
-"""Protobuf: messages of a descriptor set as structs and back.
+"""Protobuf: messages of a descriptor set as structs.
 
-A set is what `protoc --include_imports --descriptor_set_out` writes; it is given in base64, or as the path of a file that executors see
-too. A registry gives the file of one schema, and values name the message in it by its place.
+A descriptor set is the output of `protoc --include_imports --descriptor_set_out`, given in base64 or as the path of a
+file that executors can read. A registry has the file of one schema; values name their message by its index in the file.
 """
 
 import base64
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 TIMESTAMP = "google.protobuf.Timestamp"
 DEPTH_MAX = 16
-"""Of messages in one another, where a message contains itself."""
+"""Limit of nested messages, for messages that contain themselves."""
 
 
 def protobuf_module() -> Any:
@@ -28,7 +28,7 @@ def protobuf_module() -> Any:
 
 
 def load_set(text: str, option: str) -> bytes:
-    """The bytes of a descriptor set, from base64 or from a file."""
+    """Load a descriptor set from base64 or from a file."""
     from pathlib import Path
 
     try:
@@ -44,7 +44,10 @@ def load_set(text: str, option: str) -> bytes:
 
 
 def find_message(data: bytes, name: str | None, option: str) -> Any:
-    """The descriptor of a message; the first of the last file where no name is given. `data` is a set, or a single file."""
+    """Return the descriptor of a message, by default the first of the last file.
+
+    `data` is a descriptor set or a single file.
+    """
     protobuf_module()
     from google.protobuf import descriptor_pb2, descriptor_pool
     from google.protobuf.message import DecodeError
@@ -74,7 +77,10 @@ def find_message(data: bytes, name: str | None, option: str) -> Any:
 
 
 def registered_file(data: bytes, name: str | None, option: str) -> str:
-    """The file of a message as a registry takes it, in base64. Values name the first message of a file, so it must be that one."""
+    """Return a message's file in base64, as registered.
+
+    Values name the first message of a file, so it must be that one.
+    """
     from google.protobuf import descriptor_pb2
 
     message = find_message(data, name, option)
@@ -95,7 +101,7 @@ def registered_file(data: bytes, name: str | None, option: str) -> str:
 
 
 def _add_known(pool: Any) -> None:
-    """The files that every compiler brings."""
+    """Add the files that every compiler includes."""
     from google.protobuf import (
         any_pb2,
         descriptor_pb2,
@@ -113,7 +119,7 @@ def _add_known(pool: Any) -> None:
 
 
 class ProtobufCodec:
-    """Messages of one descriptor."""
+    """Encodes and decodes messages of one descriptor."""
 
     def __init__(self, data_type: Any, descriptor: Any) -> None:
         from google.protobuf import message_factory
@@ -150,7 +156,7 @@ def _is_map(field: Any) -> bool:
 
 
 def _to_dict(message: Any, data_type: Any) -> dict[str, Any]:
-    """The fields that the type has; one that is absent, and whose absence is known, is null."""
+    """Return the fields of the type. Fields with presence that are not set are null."""
     found: dict[str, Any] = {}
     fields = message.DESCRIPTOR.fields_by_name
     for wanted in data_type:
@@ -231,7 +237,7 @@ def _scalar(field: Any, value: Any) -> Any:
 
 
 def spark_type(descriptor: Any, option: str, depth: int = 0) -> "DataType":
-    """A message as a struct; unsigned numbers of 64 bits are kept in decimals, which hold them all."""
+    """Return the struct type of a message. Unsigned 64-bit integers become decimals, which can hold all values."""
     from pyspark.sql import types as t
 
     if depth > DEPTH_MAX:
