@@ -63,7 +63,7 @@ def meta(disk: SimulatedDisk, path: str) -> dict[str, str]:
 
 def write_meta(disk: SimulatedDisk, path: str, **changes: str | None) -> None:
     values = {"version": "1", "cluster.id": CLUSTER, "node.id": "1", "directory.id": uuid_text(numbered(77))}
-    values |= {name.replace("_", "."): value for name, value in changes.items()}  # type: ignore[misc]
+    values |= {name.replace("_", "."): value for name, value in changes.items()}
     disk.make_directories(path)
     text = "#\n#Sun Nov 15 09:33:27 UTC 2026\n" + "".join(
         f"{name}={value}\n" for name, value in values.items() if value is not None

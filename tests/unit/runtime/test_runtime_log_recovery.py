@@ -47,14 +47,14 @@ def fail(text: str) -> int:
 @pytest.mark.parametrize(("directories", "threads", "running_max"), [(1, 1, 1), (1, 3, 3), (2, 2, 4)])
 def test_run_all_limits_threads_per_directory(directories: int, threads: int, running_max: int) -> None:
     workers = CountingWorkers()
-    works = [Work(f"/{number % directories}", False, lambda number=number: number) for number in range(20)]  # type: ignore[misc]
+    works = [Work(f"/{number % directories}", False, lambda number=number: number) for number in range(20)]
     assert asyncio.run(run_all(workers, works, threads_per_directory=threads)) == list(range(20))
     assert (workers.running_max, workers.runs) == (running_max, 20)
 
 
 def test_run_all_batches_quick_works() -> None:
     workers = CountingWorkers()
-    works = [Work("/data", True, lambda number=number: number) for number in range(120)]  # type: ignore[misc]
+    works = [Work("/data", True, lambda number=number: number) for number in range(120)]
     assert asyncio.run(run_all(workers, works, threads_per_directory=2)) == list(range(120))
     assert workers.runs == 3
 
@@ -69,16 +69,16 @@ def test_interrupted_recovery_starts_no_log_and_waits_for_the_started_ones() -> 
     workers = CountingWorkers()
     done: list[int] = []
     recovery = LogRecovery(workers, threads_per_directory=2, is_stopping=lambda: len(done) >= 3)
-    works = [Work("/data", False, lambda number=number: done.append(number)) for number in range(20)]  # type: ignore[misc]
+    works = [Work("/data", False, lambda number=number: done.append(number)) for number in range(20)]
     with pytest.raises(RecoveryInterrupted):
-        asyncio.run(recovery.open_all(works))  # type: ignore[arg-type]  # numbers instead of logs
+        asyncio.run(recovery.open_all(works))  # numbers instead of logs
     assert (done, workers.running) == ([0, 1, 2], 0)
 
 
 def test_recovery_opens_clean_logs_even_if_the_node_is_stopping() -> None:
     """Opening them is quick, and then the node can shut down cleanly."""
     recovery = LogRecovery(CountingWorkers(), threads_per_directory=2, is_stopping=lambda: True)
-    works = [Work("/data", True, lambda number=number: number) for number in range(20)]  # type: ignore[misc]
+    works = [Work("/data", True, lambda number=number: number) for number in range(20)]
     opened: list[object] = [*asyncio.run(recovery.open_all(works))]
     assert opened == list(range(20))
 
@@ -103,7 +103,7 @@ def test_recovery_reports_progress_and_truncation(tmp_path: Path, caplog: pytest
                 Work(
                     str(tmp_path),
                     False,
-                    lambda number=number, progress=progress: PartitionLog.open(  # type: ignore[misc]
+                    lambda number=number, progress=progress: PartitionLog.open(
                         RealDisk(),
                         str(tmp_path / f"t-{number}"),
                         config=LogConfig(),

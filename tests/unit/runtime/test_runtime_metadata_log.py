@@ -3,84 +3,36 @@
 import asyncio
 import errno
 import json
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
 from ottla.base.errors import ApiError, ErrorCode
-from ottla.base.ids import Uuid
 from ottla.log.config import LogConfig
 from ottla.metadata.image import ClusterImage
-from ottla.runtime.metadata_log import CorruptMetadataLog, MetadataLog, MetadataLogFailed
-from ottla.runtime.snapshots import SnapshotId, encode_snapshot
+from ottla.runtime.metadata_log import MetadataLogFailed
 from ottla.sim.world import ProcessCrashed, SimulatedPorts, World
-from ottla.wire.batches import decode_records, iterate_batches
-from ottla.wire.records.control import LeaderChangeMessage, Voter, VotersRecord
-from ottla.wire.records.metadata import ConfigRecord, FeatureLevelRecord, NoOpRecord, TopicRecord
+from ottla.wire.records.control import LeaderChangeMessage, Voter
+from ottla.wire.records.metadata import ConfigRecord, FeatureLevelRecord
 from ottla.wire.schema import decode
-
-DIRECTORY = "/data/__cluster_metadata-0"
-CLUSTER = "AAAAAAAAAAAAAAAAAAAAAg"
-FEATURES = FeatureLevelRecord("metadata.version", 30)
-
-
-def topic(number: int) -> TopicRecord:
-    return TopicRecord(f"t{number}", Uuid(number.to_bytes(16, "big")))
-
-
-def open_log(
-    ports: SimulatedPorts,
-    *,
-    clean: bool = False,
-    failures: list[MetadataLogFailed] | None = None,
-    config: LogConfig | None = None,
-) -> MetadataLog:
-    failed = failures if failures is not None else []
-    ports.disk.make_directories("/data")
-    ports.disk.fsync_directory("/")  # as the node does when it formats the directory
-    return MetadataLog.open(
-        ports.disk,
-        ports.clock,
-        ports.workers,
-        DIRECTORY,
-        node_id=1,
-        clean=clean,
-        config=config or LogConfig(),
-        on_failed=failed.append,
-    )
+from tests.unit.runtime.metadata_log_fixtures import (
+    CLUSTER,
+    DIRECTORY,
+    FEATURES,
+    batches,
+    open_and_close,
+    open_log,
+    quorum_state,
+    run,
+    topic,
+)
 
 
 @pytest.fixture
 def world() -> Iterator[World]:
     with World(7) as created:
         yield created
-
-
-def run(world: World, scenario: Callable[[SimulatedPorts], Coroutine[Any, Any, Any]]) -> Any:
-    """Run a scenario as a process of the simulated node, which exits afterwards."""
-    ports = world.start("node")
-
-    async def within() -> Any:
-        return await world.within(ports, scenario(ports))
-
-    result = world.run(within())
-    world.exit("node")
-    return result
-
-
-def batches(world: World) -> list[tuple[int, int, bool, list[bytes | None]]]:
-    """Return base offset, leader epoch, control flag and record values of each batch in the only segment."""
-    data = dict(world.storage("node").files())[f"{DIRECTORY}/{0:020d}.log"]
-    found = []
-    for position, header in iterate_batches(data):
-        records = decode_records(data[position : position + header.size])
-        found.append((header.base_offset, header.leader_epoch, header.is_control, [record.value for record in records]))
-    return found
-
-
-def quorum_state(world: World) -> dict[str, Any]:
-    return json.loads(dict(world.storage("node").files())[f"{DIRECTORY}/quorum-state"])  # type: ignore[no-any-return]
 
 
 def test_new_log_starts_with_a_leader_change_record(world: World) -> None:
@@ -160,7 +112,7 @@ def count_flushes(ports: SimulatedPorts) -> Callable[[], int]:
         counted += call == "fsync" and str(details[0]).endswith(".log")
         return real(call, *details)
 
-    ports.disk.step = step  # type: ignore[method-assign]
+    ports.disk.step = step  # type: ignore[method-assign, assignment]
     return lambda: counted
 
 
@@ -198,12 +150,6 @@ def test_epoch_is_never_reused(world: World) -> None:
     ports.disk.write_atomically(f"{DIRECTORY}/quorum-state", json.dumps(state).encode())
     world.exit("node")
     assert run(world, lambda ports: open_and_close(ports)) == 42
-
-
-async def open_and_close(ports: SimulatedPorts) -> int:
-    log = open_log(ports)
-    await log.close()
-    return log.epoch
 
 
 @pytest.mark.parametrize("keep", ["page-cache", "flushed"])
@@ -363,116 +309,6 @@ def test_log_with_several_segments_is_replayed(world: World) -> None:
         return [record for _, record in open_log(ports, config=config).replay_all()]
 
     assert run(world, reading) == [topic(number) for number in range(1, 101)]
-
-
-def write_snapshot(ports: SimulatedPorts, records: list[Any], end_offset: int, epoch: int, **more: Any) -> None:
-    ports.disk.make_directories(DIRECTORY)
-    data = encode_snapshot(records, metadata_version=30, now_ms=5, epoch=epoch, **more)
-    ports.disk.write_atomically(f"{DIRECTORY}/{SnapshotId(end_offset, epoch).file_name}", data)
-
-
-def test_records_in_the_snapshot_are_not_replayed_from_the_log(world: World) -> None:
-    """This holds even if the log still has them."""
-
-    async def first(ports: SimulatedPorts) -> None:
-        log = open_log(ports)
-        for number in range(1, 5):
-            await log.append([topic(number)])
-        await log.close()
-        write_snapshot(ports, [FEATURES, topic(9)], 3, 1)
-
-    run(world, first)
-
-    async def second(ports: SimulatedPorts) -> list[Any]:
-        log = open_log(ports)
-        return [*log.replay_all(), log.end_offset]
-
-    assert run(world, second) == [(2, FEATURES), (2, topic(9)), (3, topic(3)), (4, topic(4)), 6]
-
-
-def test_log_that_ends_before_its_snapshot_continues_after_it(world: World) -> None:
-    """As after the loss of the log: offsets and epochs must not be reused."""
-
-    async def first(ports: SimulatedPorts) -> None:
-        log = open_log(ports)
-        await log.append([topic(1)])
-        await log.close()
-        write_snapshot(ports, [FEATURES, topic(9)], 100, 7)
-
-    run(world, first)
-
-    async def second(ports: SimulatedPorts) -> list[Any]:
-        log = open_log(ports)
-        found = [*log.replay_all(), log.epoch]
-        return [*found, await log.append([topic(10)])]
-
-    assert run(world, second) == [(99, FEATURES), (99, topic(9)), 8, 101]
-
-    async def third(ports: SimulatedPorts) -> list[Any]:
-        return [record for _, record in open_log(ports).replay_all()]
-
-    assert run(world, third) == [FEATURES, topic(9), topic(10)]
-
-
-def test_voters_in_the_log_are_preserved(world: World) -> None:
-    """As formatted by Kafka with --standalone: quorum-state has version 1, and the node must be the only voter."""
-    voters = VotersRecord(0, [VotersRecord.Voter(1)])
-    ports = world.start("node")
-    write_snapshot(ports, [], 0, 0, kraft_version=1, voters=voters)
-    world.exit("node")
-    assert run(world, open_and_close) == 1
-    assert quorum_state(world) == {
-        "leaderId": 1,
-        "leaderEpoch": 1,
-        "votedId": -1,
-        "votedDirectoryId": "AAAAAAAAAAAAAAAAAAAAAA",
-        "data_version": 1,
-    }
-
-
-SNAPSHOT = f"{5:020d}-{1:010d}.checkpoint"
-TWO_VOTERS = VotersRecord(0, [VotersRecord.Voter(1), VotersRecord.Voter(2)])
-
-
-@pytest.mark.parametrize(
-    ("name", "data", "message"),
-    [
-        ("quorum-state", b"not json", "quorum-state"),
-        ("quorum-state", b'{"data_version":0}', "quorum-state"),
-        (
-            "quorum-state",
-            b'{"leaderId":2,"leaderEpoch":3,"currentVoters":[{"voterId":1},{"voterId":2}],"data_version":0}',
-            r"quorum with other voters \[2\]",
-        ),
-        (SNAPSHOT, b"torn", SNAPSHOT),
-        (SNAPSHOT, b"", SNAPSHOT),
-        (SNAPSHOT, encode_snapshot([NoOpRecord()], metadata_version=30, now_ms=0)[:-10], SNAPSHOT),
-        (SNAPSHOT, bytes(reversed(encode_snapshot([NoOpRecord()], metadata_version=30, now_ms=0))), SNAPSHOT),
-        (
-            SNAPSHOT,
-            encode_snapshot([], metadata_version=30, now_ms=0, kraft_version=1, voters=TWO_VOTERS),
-            r"quorum with other voters \[2\]",
-        ),
-    ],
-)
-def test_metadata_log_rejects_corrupt_files_and_other_voters(
-    world: World, name: str, data: bytes, message: str
-) -> None:
-    """The log is not recreated, which would lose metadata that others rely on."""
-    ports = world.start("node")
-    ports.disk.make_directories(DIRECTORY)
-    ports.disk.write_atomically(f"{DIRECTORY}/{name}", data)
-    with pytest.raises(CorruptMetadataLog, match=message):
-        open_log(ports)
-
-
-def test_metadata_log_rejects_a_log_without_its_first_segments(world: World) -> None:
-    ports = world.start("node")
-    ports.disk.make_directories(DIRECTORY)
-    ports.disk.open(f"{DIRECTORY}/{50:020d}.log", create=True).close()
-    log = open_log(ports)
-    with pytest.raises(CorruptMetadataLog, match="50"):
-        log.load(CLUSTER)
 
 
 def test_records_are_written_in_versions_of_the_metadata_version(world: World) -> None:
