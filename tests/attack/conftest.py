@@ -36,7 +36,7 @@ class TargetBroker:
     def create_topic(self, name: str, partitions: int = 1) -> None:
         with self.connect() as connection:
             topic = CreatableTopic(name=name, num_partitions=partitions, replication_factor=1)
-            assert connection.ask(CreateTopicsRequest(topics=[topic], timeout_ms=10_000), 7).topics[0].error_code == 0
+            assert connection.call(CreateTopicsRequest(topics=[topic], timeout_ms=10_000), 7).topics[0].error_code == 0
 
     def metrics(self) -> dict[str, float]:
         with urllib.request.urlopen(f"http://127.0.0.1:{self.metrics_port}/metrics", timeout=10) as response:
@@ -117,7 +117,7 @@ class WitnessClient:
                     data = [
                         TopicProduceData(name=WITNESSED, partition_data=[PartitionProduceData(index=0, records=batch)])
                     ]
-                    response = connection.ask(ProduceRequest(acks=-1, timeout_ms=10_000, topic_data=data), 11)
+                    response = connection.call(ProduceRequest(acks=-1, timeout_ms=10_000, topic_data=data), 11)
                     result = response.responses[0].partition_responses[0]
                     assert (result.error_code, result.base_offset) == (0, self.count)
                     self.waits.append(time.perf_counter() - began)
@@ -133,7 +133,7 @@ class WitnessClient:
                 requested = FetchPartition(partition=0, fetch_offset=len(values), partition_max_bytes=1 << 20)
                 topics = [FetchTopic(topic=WITNESSED, partitions=[requested])]
                 request = FetchRequest(max_wait_ms=0, min_bytes=1, max_bytes=1 << 20, topics=topics)
-                records = bytes(connection.ask(request, 12).responses[0].partitions[0].records)
+                records = bytes(connection.call(request, 12).responses[0].partitions[0].records)
                 found = [
                     record.value
                     for at, header in iterate_batches(records)
@@ -150,4 +150,4 @@ def witness_of() -> Callable[[TargetBroker], WitnessClient]:
 
 
 def responds(connection: RawConnection) -> bool:
-    return connection.ask(ApiVersionsRequest(), 0).error_code == 0
+    return connection.call(ApiVersionsRequest(), 0).error_code == 0

@@ -16,7 +16,7 @@ from ottla.wire.messages.incremental_alter_configs import (
 from ottla.wire.messages.metadata import MetadataRequest
 from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from tests.attack.conftest import responds
-from tests.compat.raw import Closed, RawConnection, framed, header_bytes, request_bytes
+from tests.compat.raw import ConnectionClosed, RawConnection, framed, header_bytes, request_bytes
 
 MB = 1 << 20
 
@@ -92,7 +92,7 @@ def test_limit_change_applies_at_runtime(start_target):
     first = target.connect()
     change = AlterableConfig(name="max.connections.per.ip", config_operation=0, value="1")
     resource = AlterConfigsResource(resource_type=4, resource_name="", configs=[change])
-    assert first.ask(IncrementalAlterConfigsRequest(resources=[resource]), 1).responses[0].error_code == 0
+    assert first.call(IncrementalAlterConfigsRequest(resources=[resource]), 1).responses[0].error_code == 0
     assert target.connect().is_closed()
     assert responds(first)
 

@@ -63,7 +63,7 @@ def broker() -> Iterator[Broker]:
 
 
 @pytest.fixture(autouse=True)
-def broker_lives(broker: Broker) -> None:
+def require_live_broker(broker: Broker) -> None:
     """A broker that ended is said at once, not by each test that waits for it."""
     if broker.process is not None and broker.process.process.poll() is not None:
         pytest.fail(
@@ -75,8 +75,8 @@ def broker_lives(broker: Broker) -> None:
 def api_keys(broker: Broker) -> frozenset[int]:
     """What the broker says it can do: a tool that needs more is skipped."""
     with RawConnection(broker.address) as connection:
-        answer = connection.ask(ApiVersionsRequest(), 0)
-    return frozenset(entry.api_key for entry in answer.api_keys)
+        response = connection.call(ApiVersionsRequest(), 0)
+    return frozenset(entry.api_key for entry in response.api_keys)
 
 
 @pytest.fixture(scope="session")
@@ -95,7 +95,7 @@ def java_tools(jvm: Jvm) -> Jvm:
 
 
 @pytest.fixture(scope="session")
-def client_named(jvm: Jvm) -> Callable[[str], Client]:
+def get_client(jvm: Jvm) -> Callable[[str], Client]:
     known: tuple[Client, ...] = (
         ConfluentClient(),
         KafkaPythonClient(),
@@ -116,8 +116,8 @@ def client_named(jvm: Jvm) -> Callable[[str], Client]:
 
 
 @pytest.fixture(params=CLIENTS)
-def client(request: pytest.FixtureRequest, client_named: Callable[[str], Client]) -> Client:
-    return client_named(request.param)
+def client(request: pytest.FixtureRequest, get_client: Callable[[str], Client]) -> Client:
+    return get_client(request.param)
 
 
 @pytest.fixture(scope="session")
@@ -130,15 +130,15 @@ def topic_names() -> Callable[[], str]:
 @pytest.fixture
 def new_name(broker: Broker, topic_names: Callable[[], str]) -> Iterator[Callable[[], str]]:
     """Names of topics that are removed after the test, if they exist by then."""
-    made: list[str] = []
+    created: list[str] = []
 
     def name() -> str:
-        made.append(topic_names())
-        return made[-1]
+        created.append(topic_names())
+        return created[-1]
 
     yield name
-    if made:
-        delete_topics(broker.bootstrap, made)
+    if created:
+        delete_topics(broker.bootstrap, created)
 
 
 @pytest.fixture
@@ -159,17 +159,17 @@ def create_topic(bootstrap: str, name: str, partitions: int, configs: dict[str, 
     admin = AdminClient({"bootstrap.servers": bootstrap})
     for future in admin.create_topics([NewTopic(name, partitions, 1, config=configs)]).values():
         future.result(30)
-    wait_until_led(bootstrap, name, partitions)
+    wait_for_leader(bootstrap, name, partitions)
 
 
-def wait_until_led(bootstrap: str, name: str, partitions: int) -> None:
+def wait_for_leader(bootstrap: str, name: str, partitions: int) -> None:
     """A topic is answered for before its leader knows it: what is sent with acks=0 in between is lost without a word."""
     host, _, port = bootstrap.rpartition(":")
     asked = [ListOffsetsPartition(partition_index=index, timestamp=-1) for index in range(partitions)]
     request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=name, partitions=asked)])
     deadline = time.monotonic() + 30
     with RawConnection((host, int(port))) as connection:
-        while any(partition.error_code for partition in connection.ask(request, 7).topics[0].partitions):
+        while any(partition.error_code for partition in connection.call(request, 7).topics[0].partitions):
             assert time.monotonic() < deadline, f"{name} was not led in time"
             time.sleep(0.005)
 

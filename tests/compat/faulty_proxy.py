@@ -6,7 +6,7 @@ import socket
 import threading
 
 
-class Proxy:
+class FaultyProxy:
     """Forwards what it receives on `port` to another port of this machine. The broker must advertise the proxy's port."""
 
     def __init__(self, target_port: int = 0) -> None:
@@ -45,7 +45,7 @@ class Proxy:
         for each in (client, broker):
             each.close()
 
-    def cut(self) -> None:
+    def disconnect_all(self) -> None:
         """End all connections at once."""
         self.cuts += 1
         pairs, self._pairs = self._pairs, []
@@ -60,4 +60,4 @@ class Proxy:
         with contextlib.suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
-        self.cut()
+        self.disconnect_all()

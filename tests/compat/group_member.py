@@ -18,11 +18,11 @@ STATIC_SESSION_MS = 30_000
 HEARTBEAT_MS = 300
 
 
-def tell(**event: Any) -> None:
+def emit(**event: Any) -> None:
     print(json.dumps(event), flush=True)
 
 
-def watched_input() -> threading.Event:
+def stdin_closed() -> threading.Event:
     """Set when nobody holds the other end any more."""
     ended = threading.Event()
 
@@ -64,25 +64,25 @@ def run_confluent(bootstrap: str, group: str, topic: str, assignor: str, instanc
         KafkaError._TIMED_OUT,
         KafkaError._ASSIGNMENT_LOST,
     )
-    consumer, ended = Consumer(config), watched_input()
+    consumer, ended = Consumer(config), stdin_closed()
     consumer.subscribe([topic])
     owned: list[int] | None = None
     while not ended.is_set():
         records = [record for record in consumer.consume(100, 0.1) if record.error() is None]
         for record in records:
-            tell(read=[record.partition(), record.offset()])
+            emit(read=[record.partition(), record.offset()])
         if records:
             try:
                 consumer.commit(asynchronous=False)
-                tell(committed=True)
+                emit(committed=True)
             except KafkaException as error:
                 if error.args[0].code() not in expected:
                     raise
-                tell(refused=repr(error))
+                emit(refused=repr(error))
         now = sorted(found.partition for found in consumer.assignment())
         if now != owned:
             owned = now
-            tell(owns=owned)
+            emit(owns=owned)
     consumer.close()
 
 
@@ -112,22 +112,22 @@ def run_kafka_python(bootstrap: str, group: str, topic: str, assignor: str, inst
         metadata_max_age_ms=1000,
         partition_assignment_strategy=[assignors[assignor]],
     )
-    ended, owned = watched_input(), None
+    ended, owned = stdin_closed(), None
     while not ended.is_set():
         # kafka-python 3.0 forgets a rebalance that ends behind a poll whose time was up: it has no partitions, and is not heard of again.
         found = consumer.poll(2000)
         for place, records in found.items():
-            tell(read=[place.partition, *(record.offset for record in records)])
+            emit(read=[place.partition, *(record.offset for record in records)])
         if found:
             try:
                 consumer.commit()
-                tell(committed=True)
+                emit(committed=True)
             except (CommitFailedError, KafkaError) as error:
-                tell(refused=repr(error))
+                emit(refused=repr(error))
         now = sorted(place.partition for place in consumer.assignment())
         if now != owned:
             owned = now
-            tell(owns=owned)
+            emit(owns=owned)
     consumer.close()
 
 
@@ -157,22 +157,22 @@ def run_aiokafka(bootstrap: str, group: str, topic: str, assignor: str, instance
             metadata_max_age_ms=1000,
             partition_assignment_strategy=[assignors[assignor]],
         )
-        ended, owned = watched_input(), None
+        ended, owned = stdin_closed(), None
         await consumer.start()
         while not ended.is_set():
             found = await consumer.getmany(timeout_ms=100)
             for place, records in found.items():
-                tell(read=[place.partition, *(record.offset for record in records)])
+                emit(read=[place.partition, *(record.offset for record in records)])
             if found:
                 try:
                     await consumer.commit()
-                    tell(committed=True)
+                    emit(committed=True)
                 except (CommitFailedError, IllegalStateError) as error:
-                    tell(refused=repr(error))
+                    emit(refused=repr(error))
             now = sorted(place.partition for place in consumer.assignment())
             if now != owned:
                 owned = now
-                tell(owns=owned)
+                emit(owns=owned)
         await consumer.stop()
 
     asyncio.run(run())

@@ -46,13 +46,13 @@ class Member:
             command, stdin=pipe, stdout=pipe, stderr=pipe if client == "kcat" else self.errors
         )
         streams = [self.process.stdout, self.process.stderr] if client == "kcat" else [self.process.stdout]
-        self._threads = [threading.Thread(target=self._listen, args=(stream,), daemon=True) for stream in streams]
+        self._threads = [threading.Thread(target=self._read_events, args=(stream,), daemon=True) for stream in streams]
         for thread in self._threads:
             thread.start()
 
     def kill(self) -> None:
         self.process.kill()
-        self._ended()
+        self._on_exit()
 
     def leave(self) -> None:
         """In order, as a deployment does it."""
@@ -61,15 +61,15 @@ class Member:
         if self._client in ("kcat", "java"):
             self.process.send_signal(signal.SIGINT if self._client == "kcat" else signal.SIGTERM)
         self.process.wait(WAIT_SECONDS_MAX)
-        self._ended()
+        self._on_exit()
 
-    def _ended(self) -> None:
+    def _on_exit(self) -> None:
         self.process.wait(WAIT_SECONDS_MAX)
         for thread in self._threads:
             thread.join(WAIT_SECONDS_MAX)
         self.owned = []
 
-    def _listen(self, stream: IO[bytes]) -> None:
+    def _read_events(self, stream: IO[bytes]) -> None:
         for line in stream:
             if line.startswith(b"{"):
                 self._on_event(json.loads(line))
@@ -78,12 +78,12 @@ class Member:
 
     def _on_event(self, event: dict[str, Any]) -> None:
         if "owns" in event:
-            self._now_owns(event["owns"])
+            self._set_owned(event["owns"])
         elif "read" in event:
             partition, *offsets = event["read"]
             self.read.setdefault(partition, []).extend(offsets)
         elif event.get("name") == "partitions_assigned":  # Java's; of a cooperative assignor only what is new
-            self._now_owns(sorted({*self.owned, *(place["partition"] for place in event["partitions"])}))
+            self._set_owned(sorted({*self.owned, *(place["partition"] for place in event["partitions"])}))
         elif event.get("name") == "partitions_revoked":
             gone = {place["partition"] for place in event["partitions"]}
             self.owned = [partition for partition in self.owned if partition not in gone]
@@ -94,14 +94,14 @@ class Member:
     def _on_kcat(self, line: bytes) -> None:
         assigned = KCAT_ASSIGNED.search(line)
         if assigned:
-            self._now_owns([int(found) for found in re.findall(rb"\[(\d+)\]", assigned[1])])
+            self._set_owned([int(found) for found in re.findall(rb"\[(\d+)\]", assigned[1])])
         elif b"revoked:" in line:
             self.owned = []
         elif line.startswith(b"@"):
             partition, offset = line[1:].split()
             self.read.setdefault(int(partition), []).append(int(offset))
 
-    def _now_owns(self, partitions: list[int]) -> None:
+    def _set_owned(self, partitions: list[int]) -> None:
         self.owned = partitions
         self.assignments += 1
 
@@ -172,30 +172,30 @@ def _command(client: str, bootstrap: str, group: str, topic: str, assignor: str,
     ]
 
 
-class Crew:
+class MemberProcesses:
     """The members of one group."""
 
     def __init__(self, client: str, bootstrap: str, group: str, topic: str, assignor: str, partitions: int) -> None:
-        self._words = (client, bootstrap, group, topic, assignor)
+        self._arguments = (client, bootstrap, group, topic, assignor)
         self._partitions = partitions
         self.members: dict[str, Member] = {}
-        self.former: list[Member] = []
+        self.stopped: list[Member] = []
 
-    def hire(self, *names: str, instances: bool = False) -> None:
+    def start(self, *names: str, instances: bool = False) -> None:
         for name in names:
             if name in self.members:
-                self.former.append(self.members[name])
-            self.members[name] = Member(name, *self._words, name if instances else None)
+                self.stopped.append(self.members[name])
+            self.members[name] = Member(name, *self._arguments, name if instances else None)
 
     def kill(self, name: str) -> None:
         self.members[name].kill()
-        self.former.append(self.members.pop(name))
+        self.stopped.append(self.members.pop(name))
 
     def leave(self, name: str) -> None:
         self.members[name].leave()
-        self.former.append(self.members.pop(name))
+        self.stopped.append(self.members.pop(name))
 
-    def wait_until_shared(self) -> None:
+    def wait_until_assigned(self) -> None:
         """Every partition is owned once, and nobody has none."""
         everything = list(range(self._partitions))
         self.wait(
@@ -214,7 +214,7 @@ class Crew:
 
     def offsets(self, partition: int) -> set[int]:
         return {
-            offset for member in (*self.former, *self.members.values()) for offset in member.read.get(partition, [])
+            offset for member in (*self.stopped, *self.members.values()) for offset in member.read.get(partition, [])
         }
 
     def wait(self, condition: Callable[[], bool], what: str) -> None:
@@ -222,17 +222,17 @@ class Crew:
         while not condition():
             for member in self.members.values():
                 if member.process.poll() is not None:
-                    raise AssertionError(f"{member.name} ended with {member.process.poll()}: {self._said(member)}")
+                    raise AssertionError(f"{member.name} ended with {member.process.poll()}: {self._stderr(member)}")
             if time.monotonic() > deadline:
-                said = {member.name: (member.owned, self._said(member)) for member in self.members.values()}
+                said = {member.name: (member.owned, self._stderr(member)) for member in self.members.values()}
                 raise AssertionError(f"not in time: {what}\n{said}")
             time.sleep(0.01)
 
-    def _said(self, member: Member) -> str:
+    def _stderr(self, member: Member) -> str:
         member.errors.seek(0)
         return member.errors.read()[-2000:].decode(errors="replace")
 
-    def dismiss(self) -> None:
+    def kill_all(self) -> None:
         for member in self.members.values():
             member.process.kill()
             member.process.wait()

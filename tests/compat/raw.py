@@ -12,16 +12,16 @@ API_VERSIONS = 18
 WAIT_SECONDS = 15.0
 
 
-class Closed(Exception):
+class ConnectionClosed(Exception):
     """The broker closed the connection."""
 
 
-class Silent(Exception):
-    """No answer came in time."""
+class ResponseTimeout(Exception):
+    """No response came in time."""
 
 
 def response_class(request: type[Message]) -> type[Message]:
-    """The class beside a request's that its answers have."""
+    """The class beside a request's that its responses have."""
     found: type[Message] = getattr(
         sys.modules[request.__module__], request.__name__.removesuffix("Request") + "Response"
     )
@@ -49,7 +49,7 @@ def framed(contents: bytes) -> bytes:
 
 
 def read_response(request: type[Message], version: int, contents: bytes) -> tuple[int, Any]:
-    """Correlation id and message. ApiVersions answers never have a flexible header, so that any client can read them."""
+    """Correlation id and message. ApiVersions responses never have a flexible header, so that any client can read them."""
     correlation_id = struct.unpack_from(">i", contents)[0]
     position = 4
     if version >= request.FLEXIBLE_FROM and request.API_KEY != API_VERSIONS:
@@ -72,7 +72,7 @@ class RawConnection:
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._correlation_id = 0
 
-    def ask(self, request: Message, version: int) -> Any:
+    def call(self, request: Message, version: int) -> Any:
         self.send(request, version)
         return self.receive(type(request), version)
 
@@ -90,7 +90,7 @@ class RawConnection:
         try:
             self.socket.sendall(data)
         except (BrokenPipeError, ConnectionResetError) as error:
-            raise Closed from error
+            raise ConnectionClosed from error
 
     def receive_frame(self) -> bytes:
         size = struct.unpack(">i", self._receive(4))[0]
@@ -127,11 +127,11 @@ class RawConnection:
             try:
                 part = self.socket.recv(min(size, 1 << 20))
             except ConnectionResetError as error:
-                raise Closed from error
+                raise ConnectionClosed from error
             except TimeoutError as error:
-                raise Silent from error
+                raise ResponseTimeout from error
             if not part:
-                raise Closed
+                raise ConnectionClosed
             parts.append(part)
             size -= len(part)
         return b"".join(parts)

@@ -36,11 +36,13 @@ def produce(connection: RawConnection, topic: str, partition: int, batch: bytes)
         ],
     )
     for _ in range(100):
-        answer: PartitionProduceResponse = connection.ask(request, PRODUCE_VERSION).responses[0].partition_responses[0]
-        if answer.error_code not in NOT_YET:
+        response: PartitionProduceResponse = (
+            connection.call(request, PRODUCE_VERSION).responses[0].partition_responses[0]
+        )
+        if response.error_code not in NOT_YET:
             break
         time.sleep(0.1)
-    return answer
+    return response
 
 
 def fetch(connection: RawConnection, topic: str, partition: int) -> bytes:
@@ -56,15 +58,15 @@ def fetch(connection: RawConnection, topic: str, partition: int) -> bytes:
             )
         ],
     )
-    return bytes(connection.ask(request, FETCH_VERSION).responses[0].partitions[0].records)
+    return bytes(connection.call(request, FETCH_VERSION).responses[0].partitions[0].records)
 
 
-def said(answer: PartitionProduceResponse) -> tuple[int, tuple[int, ...], bool, int]:
+def summary(response: PartitionProduceResponse) -> tuple[int, tuple[int, ...], bool, int]:
     return (
-        answer.error_code,
-        tuple(error.batch_index for error in answer.record_errors),
-        answer.error_message is not None,
-        answer.log_start_offset,
+        response.error_code,
+        tuple(error.batch_index for error in response.record_errors),
+        response.error_message is not None,
+        response.log_start_offset,
     )
 
 
@@ -77,7 +79,7 @@ def expected(case: Case) -> tuple[int, tuple[int, ...], bool, int]:
     [FRAMING, HEADERS, TIMES, RECORDS, COMPRESSED, CONVERTED],
     ids=["framing", "headers", "times", "records", "compressed", "converted"],
 )
-def test_the_catalog_of_batches(broker: Broker, new_name: Callable[[], str], cases: Sequence[Case]) -> None:
+def test_batches_get_expected_responses(broker: Broker, new_name: Callable[[], str], cases: Sequence[Case]) -> None:
     groups: dict[tuple[tuple[str, str], ...], list[Case]] = {}
     for case in cases:
         groups.setdefault(tuple(sorted(case.configs.items())), []).append(case)
@@ -89,9 +91,9 @@ def test_the_catalog_of_batches(broker: Broker, new_name: Callable[[], str], cas
             for partition, case in enumerate(members):
                 now = int(time.time() * 1000)
                 sent = case.batch(now)
-                answer = said(produce(connection, topic, partition, sent))
-                if answer != expected(case):
-                    wrong.append((case.name, answer, expected(case)))
+                response = summary(produce(connection, topic, partition, sent))
+                if response != expected(case):
+                    wrong.append((case.name, response, expected(case)))
                 elif case.code == 0 and case not in CONVERTED and "message.timestamp.type" not in case.configs:
                     header, header_sent = read_header(fetch(connection, topic, partition)), read_header(sent)
                     attributes, max_timestamp = header_sent.attributes, header_sent.max_timestamp

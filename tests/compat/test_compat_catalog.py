@@ -17,6 +17,6 @@ recorded = functools.cache(load)
     ("catalog", "case", "version"),
     [pytest.param(*entry, id=f"{entry[0]}: {entry[1].name} v{entry[2]}") for entry in all_cases()],
 )
-def test_answers_as_recorded(broker: Broker, catalog: str, case: Case, version: int) -> None:
+def test_response_equals_recorded_response(broker: Broker, catalog: str, case: Case, version: int) -> None:
     expected: Any = recorded(catalog)[key(case, version)]
-    assert Run(broker.address, version).answers(case) == expected
+    assert Run(broker.address, version).responses(case) == expected

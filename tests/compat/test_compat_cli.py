@@ -55,7 +55,7 @@ def _groups(broker: Broker) -> list[Any]:
         return list(admin.list_groups().values())
 
 
-def test_a_topic_from_its_making_to_its_end(ottla: Ottla, new_name: Callable[[], str]) -> None:
+def test_topic_lifecycle(ottla: Ottla, new_name: Callable[[], str]) -> None:
     name = new_name()
     (made,) = ottla("topic", "create", name, "-p", "2", "-c", "retention.ms=100000", "--json")
     assert (made["name"], made["partitions"], made["replication_factor"]) == (name, 2, 1)
@@ -83,7 +83,7 @@ def test_a_topic_from_its_making_to_its_end(ottla: Ottla, new_name: Callable[[],
 
 
 @pytest.mark.parametrize("codec", ["none", "zstd"])
-def test_records_come_out_as_they_went_in(ottla: Ottla, make_topic: MakeTopic, codec: str) -> None:
+def test_records_round_trip(ottla: Ottla, make_topic: MakeTopic, codec: str) -> None:
     source, target = make_topic(), make_topic()
     ottla(
         "produce",
@@ -113,9 +113,7 @@ def test_records_come_out_as_they_went_in(ottla: Ottla, make_topic: MakeTopic, c
     assert len(ottla("consume", source, "--max", "1", "--json", lines=True)) == 1
 
 
-def test_a_group_from_its_first_read_to_its_end(
-    ottla: Ottla, broker: Broker, make_topic: MakeTopic, group: str
-) -> None:
+def test_group_lifecycle(ottla: Ottla, broker: Broker, make_topic: MakeTopic, group: str) -> None:
     topic = make_topic(partitions=2)
     for partition in ("0", "1"):
         ottla("produce", topic, "-p", partition, given=b"1\n2\n3\n")
@@ -154,7 +152,7 @@ def test_a_group_from_its_first_read_to_its_end(
     assert f"group '{group}' does not exist" in ottla("group", "describe", group, code=1)
 
 
-def test_a_group_of_the_newer_protocol(
+def test_consumer_protocol_group_is_listed(
     ottla: Ottla, broker: Broker, api_keys: frozenset[int], make_topic: MakeTopic, group: str
 ) -> None:
     """Its members cannot be shown yet; its state, offsets and lag can."""
@@ -194,14 +192,14 @@ def test_a_group_of_the_newer_protocol(
     )
 
 
-def test_a_group_may_begin_with_a_reset(ottla: Ottla, make_topic: MakeTopic, group: str) -> None:
+def test_reset_creates_a_group(ottla: Ottla, make_topic: MakeTopic, group: str) -> None:
     topic = make_topic()
     ottla("produce", topic, given=b"1\n2\n3\n")
     ottla("group", "reset-offsets", group, "--topic", topic, "--to-offset", "2", "--execute")
     assert ottla("consume", topic, "--group", group) == "3\n"
 
 
-def test_configs(ottla: Ottla, make_topic: MakeTopic, new_name: Callable[[], str]) -> None:
+def test_config_commands(ottla: Ottla, make_topic: MakeTopic, new_name: Callable[[], str]) -> None:
     topic = make_topic()
     ottla("config", "set", "topic", topic, "cleanup.policy=compact")
     ottla("config", "set", "topic", topic, "cleanup.policy+=delete")
@@ -225,21 +223,21 @@ def test_configs(ottla: Ottla, make_topic: MakeTopic, new_name: Callable[[], str
     assert "broker '77' does not exist" in ottla("config", "describe", "broker", "77", code=1)
 
 
-def test_the_cluster(ottla: Ottla) -> None:
+def test_cluster_describe(ottla: Ottla) -> None:
     told = ottla("cluster", "describe", "--json")
     assert (told["controller"], [each["id"] for each in told["brokers"]]) == (1, [1])
     assert (told["quorum"]["leader"], [each["id"] for each in told["quorum"]["voters"]]) == (1, [1])
     assert {each["name"]: each["level"] for each in told["features"]}["metadata.version"] == 30
 
 
-def test_perf(ottla: Ottla, make_topic: MakeTopic) -> None:
+def test_perf_commands(ottla: Ottla, make_topic: MakeTopic) -> None:
     topic = make_topic(partitions=2)
     assert ottla("perf", "produce", topic, "-n", "1000", "-s", "10", "--json")["records"] == 1000
     assert ottla("perf", "consume", topic, "--json")["bytes"] == 10_000
     assert ottla("perf", "latency", topic, "-n", "3", "--json")["latency_ms"]["max"] > 0
 
 
-def test_lag_is_followed(broker: Broker, make_topic: MakeTopic, group: str) -> None:
+def test_lag_watch(broker: Broker, make_topic: MakeTopic, group: str) -> None:
     """One line for each look, until Ctrl-C."""
     from ottla.client import Admin, Producer
 

@@ -114,7 +114,7 @@ def _transactions(bootstrap: str, source: random.Random) -> None:
             producer.commit_transaction(30)
 
 
-def let_kafka_clean(kafka: ApacheKafka, past: int) -> int:
+def wait_for_kafka_cleaner(kafka: ApacheKafka, past: int) -> int:
     """Until its checkpoint is past an offset, which is returned."""
     from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
 
@@ -167,14 +167,14 @@ def shapes(log: PartitionLog, *, before: int) -> list[BatchHeader]:
 
 
 @pytest.mark.timeout(240)
-def test_both_leave_the_same_records(kafka: ApacheKafka, tmp_path: Path) -> None:
+def test_both_cleaners_retain_the_same_records(kafka: ApacheKafka, tmp_path: Path) -> None:
     create_topic(kafka.bootstrap, TOPIC, 1, UNTOUCHED)
     fill(kafka)
     theirs, ours = kafka.data_dir / f"{TOPIC}-0", tmp_path / "ours"
     shutil.copytree(theirs, ours)
     bases = sorted(int(path.stem) for path in theirs.glob("*.log"))
     assert len(bases) > 2
-    clean_to = let_kafka_clean(kafka, bases[-1] - 1)
+    clean_to = wait_for_kafka_cleaner(kafka, bases[-1] - 1)
     now = int(time.time() * 1000)
     log = open_copy(ours)
     all_before = contents(log, before=clean_to)

@@ -28,7 +28,7 @@ def read_all(client: Client, broker: Broker, topic: str, counts: dict[int, int])
 
 
 @pytest.mark.parametrize("codec", CODECS)
-def test_every_field_comes_back(broker: Broker, client: Client, make_topic: MakeTopic, codec: Codec) -> None:
+def test_all_fields_round_trip(broker: Broker, client: Client, make_topic: MakeTopic, codec: Codec) -> None:
     """Keys, values and headers, null, empty and duplicate, and the producer's timestamps; offsets count from 0 without a gap."""
     topic = make_topic(PARTITIONS)
     records = [record for record in contents_corpus(PARTITIONS) if client.can_send(record)]
@@ -71,7 +71,7 @@ def test_sizes_from_one_byte_to_ten_megabytes(
     assert without_time(found) == records
 
 
-def test_append_time(broker: Broker, client: Client, make_topic: MakeTopic) -> None:
+def test_log_append_time_replaces_timestamps(broker: Broker, client: Client, make_topic: MakeTopic) -> None:
     """A topic with LogAppendTime replaces the producer's timestamps by the broker's clock."""
     topic = make_topic(1, message_timestamp_type="LogAppendTime")
     before = int(time.time() * 1000)
@@ -88,7 +88,7 @@ def test_append_time(broker: Broker, client: Client, make_topic: MakeTopic) -> N
 
 
 @pytest.mark.parametrize("acks", ["0", "1", "all"])
-def test_acks(broker: Broker, client: Client, make_topic: MakeTopic, acks: Acks) -> None:
+def test_all_acks_settings_deliver(broker: Broker, client: Client, make_topic: MakeTopic, acks: Acks) -> None:
     """Whatever a producer waits for, the records are there; without an answer they are there a moment later."""
     topic = make_topic(2)
     records = [Sent(i % 2, b"key", b"value %d" % i) for i in range(20)]

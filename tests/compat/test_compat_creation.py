@@ -26,7 +26,7 @@ def test_producing_creates_the_topic(broker: Broker, client: Client, new_name: C
     assert [(record.offset, record.value) for record in found] == [(0, b"first"), (1, b"second")]
 
 
-def test_asking_for_metadata_creates_the_topic(broker: Broker, client: Client, new_name: Callable[[], str]) -> None:
+def test_metadata_request_creates_the_topic(broker: Broker, client: Client, new_name: Callable[[], str]) -> None:
     topic = new_name()
     assert client.partition_count(broker.bootstrap, topic) == 1
     assert client.offsets(broker.bootstrap, topic, [0], "latest") == {0: 0}
@@ -81,7 +81,7 @@ def test_admin_of_aiokafka(broker: Broker, new_name: Callable[[], str]) -> None:
 
     topic = new_name()
 
-    async def walk() -> None:
+    async def run() -> None:
         admin = AIOKafkaAdminClient(bootstrap_servers=broker.bootstrap)
         await admin.start()
         try:
@@ -94,4 +94,4 @@ def test_admin_of_aiokafka(broker: Broker, new_name: Callable[[], str]) -> None:
         finally:
             await admin.close()
 
-    asyncio.run(walk())
+    asyncio.run(run())

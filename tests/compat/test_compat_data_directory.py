@@ -52,7 +52,7 @@ def described(broker: BrokerProcess, topic: str) -> tuple[int, str]:
 
 
 @pytest.mark.parametrize("stops_cleanly", [True, False], ids=["stopped", "killed"])
-def test_there_and_back(tmp_path: Path, stops_cleanly: bool) -> None:
+def test_kafka_and_ottla_share_a_directory(tmp_path: Path, stops_cleanly: bool) -> None:
     """Ottla, Kafka, Ottla: records, topics, configs and the cluster's id are the same for all of them."""
     data = tmp_path / "data"
 
@@ -139,7 +139,7 @@ def commit_in_transactions(kafka: BrokerProcess) -> None:
             producer.abort_transaction(30)
 
 
-def test_groups_there_and_back(tmp_path: Path) -> None:
+def test_kafka_and_ottla_share_committed_offsets(tmp_path: Path) -> None:
     """What members committed to one is there for the other; of what was committed in transactions, what these committed."""
     data = tmp_path / "data"
     settings = {"group.initial.rebalance.delay.ms": "0"}

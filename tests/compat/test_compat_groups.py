@@ -16,7 +16,7 @@ from tests.compat.clients.base import CODECS, Client
 from tests.compat.clients.confluent_client import ConfluentClient
 from tests.compat.clients.jvm import Jvm
 from tests.compat.conftest import create_topic
-from tests.compat.member_processes import Crew
+from tests.compat.member_processes import MemberProcesses
 from tests.compat.raw import RawConnection
 from tests.compat.record import Sent, contents_corpus
 
@@ -46,7 +46,7 @@ PAIRS = [
     ("franz-go", "cooperative-sticky"),
 ]
 LOADING = (14, 16)
-CAN_BE_STATIC = ["confluent-kafka", "kafka-python", "aiokafka", "java", "franz-go"]
+STATIC_CLIENTS = ["confluent-kafka", "kafka-python", "aiokafka", "java", "franz-go"]
 
 
 @pytest.fixture(scope="module")
@@ -82,9 +82,9 @@ class Topic:
         """As soon as the coordinator has been loaded."""
         request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=self.group, topics=None)])
         with RawConnection(self.address) as connection:
-            answer = connection.ask(request, 8)
+            answer = connection.call(request, 8)
             while answer.groups[0].error_code in LOADING:
-                answer = connection.ask(request, 8)
+                answer = connection.call(request, 8)
         assert answer.groups[0].error_code == 0, answer
         return {
             found.partition_index: found.committed_offset
@@ -93,13 +93,13 @@ class Topic:
         }
 
 
-class Watch:
+class OffsetWatcher:
     """Looks at the committed offsets all the time: none may go back."""
 
     def __init__(self, topic: Topic) -> None:
         self._topic = topic
         self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._look)
+        self._thread = threading.Thread(target=self._poll)
         self.faults: list[str] = []
 
     def __enter__(self) -> "Watch":
@@ -110,7 +110,7 @@ class Watch:
         self._ended.set()
         self._thread.join()
 
-    def _look(self) -> None:
+    def _poll(self) -> None:
         before: dict[int, int] = {}
         while not self._ended.wait(0.02):
             now = self._topic.committed()
@@ -122,9 +122,9 @@ class Watch:
             before = now
 
 
-def skip_if_missing(client: str, client_named: Callable[[str], Client]) -> None:
+def skip_if_missing(client: str, get_client: Callable[[str], Client]) -> None:
     if client not in programs.PROGRAMS:
-        client_named(client)  # skips by itself
+        get_client(client)  # skips by itself
         return
     reason = programs.missing(client)
     if reason:
@@ -137,64 +137,64 @@ def topic(groups_broker: OttlaProcess) -> Topic:
 
 
 @pytest.fixture
-def make_crew(topic: Topic, client_named: Callable[[str], Client]) -> Iterator[Callable[[str, str], Crew]]:
-    crews: list[Crew] = []
+def start_group(topic: Topic, get_client: Callable[[str], Client]) -> Iterator[Callable[[str, str], MemberProcesses]]:
+    created: list[MemberProcesses] = []
 
-    def make(client: str, assignor: str) -> Crew:
-        skip_if_missing(client, client_named)
-        crews.append(Crew(client, topic.bootstrap, topic.group, topic.name, assignor, PARTITIONS))
-        return crews[-1]
+    def make(client: str, assignor: str) -> MemberProcesses:
+        skip_if_missing(client, get_client)
+        created.append(MemberProcesses(client, topic.bootstrap, topic.group, topic.name, assignor, PARTITIONS))
+        return created[-1]
 
     yield make
-    for crew in crews:
-        crew.dismiss()
+    for group in created:
+        group.kill_all()
 
 
 @pytest.mark.parametrize(("client", "assignor"), PAIRS)
-def test_members_come_crash_and_leave(
-    topic: Topic, make_crew: Callable[[str, str], Crew], client: str, assignor: str
+def test_group_survives_joins_crashes_and_leaves(
+    topic: Topic, start_group: Callable[[str, str], MemberProcesses], client: str, assignor: str
 ) -> None:
     """Two share; one is killed and the other takes over; a new one comes, the old one leaves in order, and all is read and committed."""
-    crew = make_crew(client, assignor)
+    group = start_group(client, assignor)
     topic.produce()
-    with Watch(topic) as watch:
-        crew.hire("a", "b")
-        crew.wait_until_shared()
-        crew.wait_until_read(topic.ends)
-        crew.kill("a")
+    with OffsetWatcher(topic) as watch:
+        group.start("a", "b")
+        group.wait_until_assigned()
+        group.wait_until_read(topic.ends)
+        group.kill("a")
         topic.produce()
-        crew.wait_until_shared()
-        crew.wait_until_read(topic.ends)
-        crew.hire("c")
-        crew.wait_until_shared()
-        crew.leave("b")
+        group.wait_until_assigned()
+        group.wait_until_read(topic.ends)
+        group.start("c")
+        group.wait_until_assigned()
+        group.leave("b")
         topic.produce()
-        crew.wait_until_shared()
-        crew.wait_until_read(topic.ends)
-        crew.wait(lambda: topic.committed() == topic.ends, "all is committed")
+        group.wait_until_assigned()
+        group.wait_until_read(topic.ends)
+        group.wait(lambda: topic.committed() == topic.ends, "all is committed")
     assert watch.faults == []
 
 
-@pytest.mark.parametrize("client", CAN_BE_STATIC)
-def test_a_static_member_restarts_without_a_rebalance(
-    topic: Topic, make_crew: Callable[[str, str], Crew], client: str
+@pytest.mark.parametrize("client", STATIC_CLIENTS)
+def test_static_member_restarts_without_a_rebalance(
+    topic: Topic, start_group: Callable[[str, str], MemberProcesses], client: str
 ) -> None:
     """It gets back what it had, and the others are not asked to give up anything."""
-    crew = make_crew(client, "range")
+    group = start_group(client, "range")
     topic.produce()
-    crew.hire("a", "b", instances=True)
-    crew.wait_until_shared()
-    crew.wait_until_read(topic.ends)
-    crew.wait(lambda: topic.committed() == topic.ends, "all is committed")
-    other, owned = crew.members["b"], crew.members["a"].owned
-    told = other.assignments
-    crew.kill("a")
-    crew.hire("a", instances=True)
-    crew.wait_until_shared()
+    group.start("a", "b", instances=True)
+    group.wait_until_assigned()
+    group.wait_until_read(topic.ends)
+    group.wait(lambda: topic.committed() == topic.ends, "all is committed")
+    other, owned = group.members["b"], group.members["a"].owned
+    comparable = other.assignments
+    group.kill("a")
+    group.start("a", instances=True)
+    group.wait_until_assigned()
     topic.produce()
-    crew.wait_until_read(topic.ends)
-    assert crew.members["a"].owned == owned
-    assert other.assignments == told
+    group.wait_until_read(topic.ends)
+    assert group.members["a"].owned == owned
+    assert other.assignments == comparable
 
 
 @pytest.mark.parametrize(
@@ -206,25 +206,25 @@ def test_a_static_member_restarts_without_a_rebalance(
         ("franz-go", "cooperative-sticky"),
     ],
 )
-def test_a_member_that_slept_comes_back(
-    topic: Topic, make_crew: Callable[[str, str], Crew], client: str, assignor: str
+def test_suspended_member_rejoins(
+    topic: Topic, start_group: Callable[[str, str], MemberProcesses], client: str, assignor: str
 ) -> None:
     """Its partitions are read by the other meanwhile; what it believes when it wakes does no harm."""
-    crew = make_crew(client, assignor)
+    group = start_group(client, assignor)
     topic.produce()
-    with Watch(topic) as watch:
-        crew.hire("a", "b")
-        crew.wait_until_shared()
-        crew.wait_until_read(topic.ends)
-        crew.members["a"].process.send_signal(signal.SIGSTOP)
+    with OffsetWatcher(topic) as watch:
+        group.start("a", "b")
+        group.wait_until_assigned()
+        group.wait_until_read(topic.ends)
+        group.members["a"].process.send_signal(signal.SIGSTOP)
         topic.produce()
-        crew.wait(lambda: crew.members["b"].owned == list(range(PARTITIONS)), "the other has everything")
-        crew.wait(lambda: topic.committed() == topic.ends, "all is committed")
-        crew.members["a"].process.send_signal(signal.SIGCONT)
-        crew.wait_until_shared()
+        group.wait(lambda: group.members["b"].owned == list(range(PARTITIONS)), "the other has everything")
+        group.wait(lambda: topic.committed() == topic.ends, "all is committed")
+        group.members["a"].process.send_signal(signal.SIGCONT)
+        group.wait_until_assigned()
         topic.produce()
-        crew.wait_until_read(topic.ends)
-        crew.wait(lambda: topic.committed() == topic.ends, "all is committed")
+        group.wait_until_read(topic.ends)
+        group.wait(lambda: topic.committed() == topic.ends, "all is committed")
     assert watch.faults == []
 
 
@@ -237,35 +237,35 @@ def test_a_member_that_slept_comes_back(
         ("franz-go", "sticky"),
     ],
 )
-def test_all_members_are_rolled(
-    topic: Topic, make_crew: Callable[[str, str], Crew], client: str, assignor: str
+def test_rolling_restart_of_members(
+    topic: Topic, start_group: Callable[[str, str], MemberProcesses], client: str, assignor: str
 ) -> None:
     """Three members are replaced one after another, while records come in."""
-    crew = make_crew(client, assignor)
-    with Watch(topic) as watch:
-        crew.hire("a", "b", "c")
-        crew.wait_until_shared()
+    group = start_group(client, assignor)
+    with OffsetWatcher(topic) as watch:
+        group.start("a", "b", "c")
+        group.wait_until_assigned()
         for old, new in (("a", "d"), ("b", "e"), ("c", "f")):
             topic.produce(5)
-            crew.leave(old)
-            crew.hire(new)
-            crew.wait_until_shared()
+            group.leave(old)
+            group.start(new)
+            group.wait_until_assigned()
         topic.produce(5)
-        crew.wait_until_read(topic.ends)
-        crew.wait(lambda: topic.committed() == topic.ends, "all is committed")
+        group.wait_until_read(topic.ends)
+        group.wait(lambda: topic.committed() == topic.ends, "all is committed")
     assert watch.faults == []
 
 
 @pytest.mark.parametrize(
     ("client", "codec"), [("kafkajs", "none"), ("kafkajs", "gzip"), *(("franz-go", codec) for codec in CODECS)]
 )
-def test_what_another_language_wrote(
-    topic: Topic, client_named: Callable[[str], Client], client: str, codec: str
+def test_records_from_other_languages_are_read(
+    topic: Topic, get_client: Callable[[str], Client], client: str, codec: str
 ) -> None:
     """Every kind of record comes through, read by a client that the other tests know."""
-    skip_if_missing(client, client_named)
+    skip_if_missing(client, get_client)
 
-    def told(record: Sent) -> tuple[object, ...]:
+    def comparable(record: Sent) -> tuple[object, ...]:
         return record.partition, record.key, record.value, record.headers
 
     sent = [record for record in contents_corpus(2) if client != "kafkajs" or is_for_kafkajs(record)]
@@ -273,7 +273,7 @@ def test_what_another_language_wrote(
     ends = {partition: len(sent) // 2 for partition in range(2)}
     found = ConfluentClient().consume(topic.bootstrap, topic.name, dict.fromkeys(ends, 0), ends)
     in_order = sorted(found, key=lambda read: (read.partition, read.offset))
-    assert [told(read.contents()) for read in in_order] == [told(record) for record in sent]
+    assert [comparable(read.contents()) for read in in_order] == [comparable(record) for record in sent]
 
 
 def is_for_kafkajs(record: Sent) -> bool:
@@ -291,33 +291,35 @@ def is_for_kafkajs(record: Sent) -> bool:
         ("franz-go", "cooperative-sticky"),
     ],
 )
-def test_the_node_is_killed(client_named: Callable[[str], Client], client: str, assignor: str) -> None:
+def test_group_survives_a_broker_crash(get_client: Callable[[str], Client], client: str, assignor: str) -> None:
     """Members outlive their node: what was committed is there when it comes back, and they go on."""
-    skip_if_missing(client, client_named)
+    skip_if_missing(client, get_client)
     with OttlaProcess(
         settings={"group.initial.rebalance.delay.ms": "0", "group.min.session.timeout.ms": "1000"}
     ) as broker:
         topic = Topic(broker)
-        crew = Crew(client, topic.bootstrap, topic.group, topic.name, assignor, PARTITIONS)
+        group = MemberProcesses(client, topic.bootstrap, topic.group, topic.name, assignor, PARTITIONS)
         try:
             topic.produce()
-            crew.hire("a", "b")
-            crew.wait_until_shared()
-            crew.wait_until_read(topic.ends)
-            crew.wait(lambda: topic.committed() == topic.ends, "all is committed")
+            group.start("a", "b")
+            group.wait_until_assigned()
+            group.wait_until_read(topic.ends)
+            group.wait(lambda: topic.committed() == topic.ends, "all is committed")
             for _ in range(2):
                 broker.kill()
                 broker.start()
                 assert topic.committed() == topic.ends
                 topic.produce()
-                crew.wait_until_shared()
-                crew.wait_until_read(topic.ends)
-                crew.wait(lambda: topic.committed() == topic.ends, "all is committed")
+                group.wait_until_assigned()
+                group.wait_until_read(topic.ends)
+                group.wait(lambda: topic.committed() == topic.ends, "all is committed")
         finally:
-            crew.dismiss()
+            group.kill_all()
 
 
-def test_kafka_consumer_groups(topic: Topic, make_crew: Callable[[str, str], Crew], java_tools: Jvm) -> None:
+def test_kafka_consumer_groups(
+    topic: Topic, start_group: Callable[[str, str], MemberProcesses], java_tools: Jvm
+) -> None:
     """List, describe, reset, delete offsets and delete, as Kafka's own tool does it."""
 
     def run(*words: str) -> str:
@@ -325,11 +327,11 @@ def test_kafka_consumer_groups(topic: Topic, make_crew: Callable[[str, str], Cre
         assert done.status == 0, done
         return done.out
 
-    crew = make_crew("confluent-kafka", "range")
+    group = start_group("confluent-kafka", "range")
     topic.produce()
-    crew.hire("a")
-    crew.wait_until_shared()
-    crew.wait(lambda: topic.committed() == topic.ends, "all is committed")
+    group.start("a")
+    group.wait_until_assigned()
+    group.wait(lambda: topic.committed() == topic.ends, "all is committed")
     assert topic.group in run("--list").split()
     assert f"{topic.group}" in run("--list", "--state", "stable")
     described = run("--describe", "--group", topic.group)
@@ -339,7 +341,7 @@ def test_kafka_consumer_groups(topic: Topic, make_crew: Callable[[str, str], Cre
     ]
     assert "rdkafka" in run("--describe", "--group", topic.group, "--members", "--verbose")
     assert "Stable" in run("--describe", "--group", topic.group, "--state")
-    crew.leave("a")
+    group.leave("a")
     words = ("--group", topic.group, "--topic", topic.name, "--to-earliest")
     assert "Empty" in run("--describe", "--group", topic.group, "--state")
     run("--reset-offsets", *words, "--execute")
@@ -352,18 +354,18 @@ def test_kafka_consumer_groups(topic: Topic, make_crew: Callable[[str, str], Cre
     assert topic.group not in run("--list").split()
 
 
-def test_kafka_reads_the_records_of_groups(
-    groups_broker: OttlaProcess, topic: Topic, make_crew: Callable[[str, str], Crew], java_tools: Jvm
+def test_kafka_decodes_group_records(
+    groups_broker: OttlaProcess, topic: Topic, start_group: Callable[[str, str], MemberProcesses], java_tools: Jvm
 ) -> None:
     """Kafka's own decoder understands every record of a group that had a member, and offsets, and was deleted."""
-    crew = make_crew("confluent-kafka", "range")
+    group = start_group("confluent-kafka", "range")
     topic.produce()
-    crew.hire("a")
-    crew.wait_until_shared()
-    crew.wait(lambda: topic.committed() == topic.ends, "all is committed")
-    crew.leave("a")
+    group.start("a")
+    group.wait_until_assigned()
+    group.wait(lambda: topic.committed() == topic.ends, "all is committed")
+    group.leave("a")
     with RawConnection(topic.address) as connection:
-        assert connection.ask(DeleteGroupsRequest(groups_names=[topic.group]), 2).results[0].error_code == 0
+        assert connection.call(DeleteGroupsRequest(groups_names=[topic.group]), 2).results[0].error_code == 0
     files = sorted(
         str(file) for file in groups_broker.data_dir.glob("__consumer_offsets-*/*.log") if file.stat().st_size
     )

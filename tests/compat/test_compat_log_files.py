@@ -51,7 +51,7 @@ def files_of(directory: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in sorted(directory.iterdir())}
 
 
-def test_both_write_the_same_files_and_read_each_others(kafka: ApacheKafka, tmp_path: Path) -> None:
+def test_both_write_equal_files_and_read_each_others(kafka: ApacheKafka, tmp_path: Path) -> None:
     host, _, port = kafka.bootstrap.rpartition(":")
     address, start_ms = (host, int(port)), int(time.time() * 1000) - 60_000
     create_topic(kafka.bootstrap, TOPIC, 1, {"segment.bytes": str(SEGMENT_BYTES)})

@@ -25,7 +25,7 @@ from tests.compat.raw import RawConnection
 
 needs_kafka = pytest.mark.skipif(missing() is not None, reason=str(missing()))
 QUICK = {"broker.session.timeout.ms": "2000", "broker.heartbeat.interval.ms": "500"}
-WORDS_OF_COMPLAINT = ("Exception", "mismatch", "isvalid: false", "Found ", "corrupt")
+ERROR_WORDS = ("Exception", "mismatch", "isvalid: false", "Found ", "corrupt")
 
 
 def two_directories(home: Path) -> dict[str, str]:
@@ -91,10 +91,10 @@ def committed(bootstrap: str, topic: str) -> int:
 
 def ask(broker: BrokerProcess, request: object, version: int) -> object:
     with RawConnection(("127.0.0.1", broker.port)) as connection:
-        return connection.ask(request, version)  # type: ignore[arg-type]
+        return connection.call(request, version)  # type: ignore[arg-type]
 
 
-def homes(broker: BrokerProcess) -> dict[str, str]:
+def directories(broker: BrokerProcess) -> dict[str, str]:
     """Where each partition is, by the names of the directories."""
     answer = ask(broker, DescribeLogDirsRequest(topics=None), 4)
     return {
@@ -116,7 +116,7 @@ def verified(home: Path) -> dict[str, object]:
 
 
 @needs_kafka
-def test_directories_of_kafka_and_back(tmp_path: Path) -> None:
+def test_kafka_and_ottla_share_two_directories(tmp_path: Path) -> None:
     """Two directories, a compacted topic that was cleaned, a group: what Kafka wrote is served, and what is written then Kafka serves."""
     settings = two_directories(tmp_path)
     for name in ("a", "b"):
@@ -144,13 +144,13 @@ def test_directories_of_kafka_and_back(tmp_path: Path) -> None:
             produce(kafka.bootstrap, "table", {f"k{number}": f"{turn}" for number in range(3)})
             time.sleep(0.4)
         commit(kafka.bootstrap, "plain", 1)
-        where = homes(kafka)
+        where = directories(kafka)
         assert {where[f"plain-{index}"] for index in range(4)} == {"a", "b"}
         table = consume(kafka.bootstrap, "table")
         assert kafka.stop() in (0, 143)
     assert verified(tmp_path)["problems"] == []
     with OttlaProcess(data_dir=tmp_path / "a", settings=settings) as ottla:
-        assert {name: home for name, home in homes(ottla).items() if name.startswith("plain")} == {
+        assert {name: home for name, home in directories(ottla).items() if name.startswith("plain")} == {
             name: home for name, home in where.items() if name.startswith("plain")
         }
         assert [consume(ottla.bootstrap, "plain", index) for index in range(4)] == [
@@ -160,7 +160,7 @@ def test_directories_of_kafka_and_back(tmp_path: Path) -> None:
         assert dict(served) == dict(table) == {f"k{number}": "5" for number in range(3)}
         assert committed(ottla.bootstrap, "plain") == 1
         produce(ottla.bootstrap, "plain", {"more": "more"}, 1)
-        moved_from = homes(ottla)["plain-0"]
+        moved_from = directories(ottla)["plain-0"]
         target = str(tmp_path / ("b" if moved_from == "a" else "a"))
         answer = ask(
             ottla,
@@ -171,7 +171,7 @@ def test_directories_of_kafka_and_back(tmp_path: Path) -> None:
         )
         assert answer.results[0].partitions[0].error_code == 0
         deadline = time.monotonic() + 30
-        while homes(ottla)["plain-0"] == moved_from:
+        while directories(ottla)["plain-0"] == moved_from:
             assert time.monotonic() < deadline
             time.sleep(0.05)
         assert consume(ottla.bootstrap, "plain", 0) == [("k0", "v0")]
@@ -198,14 +198,14 @@ def test_directories_of_kafka_and_back(tmp_path: Path) -> None:
             [("k0", "v0")],
             [("k1", "v1"), ("more", "more")],
         ]
-        assert homes(kafka)["plain-0"] == os.path.basename(target)
+        assert directories(kafka)["plain-0"] == os.path.basename(target)
         assert dict(consume(kafka.bootstrap, "table")) == dict(table)
         assert committed(kafka.bootstrap, "plain") == 1
     shutil.rmtree(tmp_path)
 
 
 @needs_kafka
-def test_kafka_reads_every_file(tmp_path: Path) -> None:
+def test_kafka_dump_log_reads_every_file(tmp_path: Path) -> None:
     """`kafka-dump-log` has nothing to complain of: segments, indexes, producer snapshots, the metadata log and its snapshots."""
     data = tmp_path / "data"
     settings = {"log.index.interval.bytes": "100", "metadata.log.max.record.bytes.between.snapshots": "1000"}
@@ -241,7 +241,7 @@ def test_kafka_reads_every_file(tmp_path: Path) -> None:
     ):
         told = kafka_tool(tool, *flags, "--files", ",".join(map(str, chosen)))
         lines = (told.stdout + told.stderr).splitlines()
-        assert [line for line in lines if any(word in line for word in WORDS_OF_COMPLAINT)] == []
+        assert [line for line in lines if any(word in line for word in ERROR_WORDS)] == []
         assert sum(line.startswith("Dumping ") for line in lines) == len(chosen)
     assert verified(data)["problems"] == []
     shutil.rmtree(data)
@@ -277,7 +277,7 @@ def attempt(bootstrap: str, topic: str, partition: int) -> int | None:
     return outcomes[0]
 
 
-def test_a_real_disk_that_is_full(tmp_path: Path, small_disk: Path) -> None:
+def test_full_disk_rejects_writes_until_space_is_free(tmp_path: Path, small_disk: Path) -> None:
     """Its partitions take no more, others do; after there is room the next write is taken, without a restart."""
     data = tmp_path / "data"
     settings = {"log.dirs": f"{data},{small_disk}", "metadata.log.dir": str(data)}
@@ -285,7 +285,7 @@ def test_a_real_disk_that_is_full(tmp_path: Path, small_disk: Path) -> None:
         create(ottla.bootstrap, NewTopic("t", 2, 1))
         small, large = (
             int(name.rpartition("-")[2])
-            for name, _ in sorted(homes(ottla).items(), key=lambda item: item[1] != "small")
+            for name, _ in sorted(directories(ottla).items(), key=lambda item: item[1] != "small")
         )
         filler = small_disk / "filler"
         filler.write_bytes(bytes(1 << 20))
@@ -302,7 +302,7 @@ def test_a_real_disk_that_is_full(tmp_path: Path, small_disk: Path) -> None:
     assert verified(small_disk)["problems"] == []
 
 
-def test_a_real_disk_that_goes_away(tmp_path: Path, small_disk: Path) -> None:
+def test_read_only_disk_goes_offline(tmp_path: Path, small_disk: Path) -> None:
     """Read-only from one moment to the next: those of its partitions are offline, the node goes on, and a restart has them back."""
     data = tmp_path / "data"
     settings = {"log.dirs": f"{data},{small_disk}", "metadata.log.dir": str(data)}
@@ -310,7 +310,7 @@ def test_a_real_disk_that_goes_away(tmp_path: Path, small_disk: Path) -> None:
         create(ottla.bootstrap, NewTopic("t", 2, 1))
         small, large = (
             int(name.rpartition("-")[2])
-            for name, _ in sorted(homes(ottla).items(), key=lambda item: item[1] != "small")
+            for name, _ in sorted(directories(ottla).items(), key=lambda item: item[1] != "small")
         )
         assert attempt(ottla.bootstrap, "t", small) == 0
         assert ottla.stop() == 0
@@ -326,7 +326,7 @@ def test_a_real_disk_that_goes_away(tmp_path: Path, small_disk: Path) -> None:
         assert (attempt(ottla.bootstrap, "t", small), attempt(ottla.bootstrap, "t", large)) == (1, 1)
 
 
-def test_two_nodes_on_one_directory(tmp_path: Path) -> None:
+def test_second_node_on_a_directory_fails(tmp_path: Path) -> None:
     """The second refuses, and says why."""
     data, other = tmp_path / "data", tmp_path / "other"
     with OttlaProcess(data_dir=data):

@@ -15,14 +15,14 @@ Held = tuple[str, dict[int, list[Sent]]]
 
 
 @pytest.fixture(scope="module")
-def written(broker: Broker, client_named: Callable[[str], Client], topic_names: Callable[[], str]) -> Iterator[Held]:
+def written(broker: Broker, get_client: Callable[[str], Client], topic_names: Callable[[], str]) -> Iterator[Held]:
     """A topic that every client which is here wrote to, each in another codec, and what it holds."""
     topic = topic_names()
     create_topic(broker.bootstrap, topic, PARTITIONS, {})
     held: dict[int, list[Sent]] = {partition: [] for partition in range(PARTITIONS)}
     for name, codec in zip(CLIENTS, CODECS, strict=True):
         try:
-            client = client_named(name)
+            client = get_client(name)
         except pytest.skip.Exception:
             continue
         records = [record for record in contents_corpus(PARTITIONS) if client.can_send(record)]
@@ -33,20 +33,20 @@ def written(broker: Broker, client_named: Callable[[str], Client], topic_names: 
     delete_topics(broker.bootstrap, [topic])
 
 
-def told(record: Read | Sent, *, blurred: bool) -> tuple[object, ...]:
+def comparable(record: Read | Sent, *, blurred: bool) -> tuple[object, ...]:
     """Without times, which kcat does not set. `blurred` is for kcat's printing, in which commas and nulls in headers are lost."""
     headers = tuple(name for name, _ in record.headers) if blurred else record.headers
     return record.partition, record.key, record.value, headers
 
 
-def test_all_read_what_all_wrote(broker: Broker, client: Client, written: Held) -> None:
+def test_clients_read_each_others_records(broker: Broker, client: Client, written: Held) -> None:
     topic, held = written
     ends = {partition: len(records) for partition, records in held.items()}
     found = by_partition(client.consume(broker.bootstrap, topic, dict.fromkeys(ends, 0), ends))
     blurred = client.name == "kcat"
-    assert {partition: [told(record, blurred=blurred) for record in read] for partition, read in found.items()} == {
-        partition: [told(record, blurred=blurred) for record in records] for partition, records in held.items()
-    }
+    assert {
+        partition: [comparable(record, blurred=blurred) for record in read] for partition, read in found.items()
+    } == {partition: [comparable(record, blurred=blurred) for record in records] for partition, records in held.items()}
     assert {partition: [record.offset for record in read] for partition, read in found.items()} == {
         partition: list(range(end)) for partition, end in ends.items()
     }

@@ -28,10 +28,10 @@ from ottla.client import (
 LIST_GROUPS = 16
 
 
-def eventually(look, seconds=10):
+def eventually(check, seconds=10):
     """What is decided is shown by a broker a moment later."""
     deadline = time.monotonic() + seconds
-    while not look():
+    while not check():
         assert time.monotonic() < deadline
         time.sleep(0.01)
     return True
@@ -44,12 +44,12 @@ def admin(broker):
 
 
 @pytest.fixture
-def grouping(api_keys):
+def require_groups(api_keys):
     if LIST_GROUPS not in api_keys:
         pytest.skip("the broker has no groups")
 
 
-def test_topics_come_and_go(admin, new_name):
+def test_topic_lifecycle(admin, new_name):
     one, two = new_name(), new_name()
     made = admin.create_topics(
         [NewTopic(one, 3, 1, {"retention.ms": "1000"}), NewTopic(two, assignments={0: (1,), 1: (1,)})]
@@ -69,7 +69,7 @@ def test_topics_come_and_go(admin, new_name):
     assert eventually(lambda: not {one, two} & set(admin.list_topics()))
 
 
-def test_errors_of_one_and_of_several(admin, make_topic, new_name):
+def test_single_and_partial_failures(admin, make_topic, new_name):
     """One thing: its error. Several: which failed, and what came of the others."""
     topic, other = make_topic(), new_name()
     with pytest.raises(BrokerError, match=r"TOPIC_ALREADY_EXISTS .* Use it, pick another name"):
@@ -93,14 +93,14 @@ def test_validation_changes_nothing(admin, new_name):
     assert topic not in admin.list_topics()
 
 
-def test_more_partitions(admin, make_topic):
+def test_create_partitions(admin, make_topic):
     topic = make_topic()
     admin.create_partitions({topic: 3})
     with pytest.raises(BrokerError, match="INVALID_PARTITIONS"):
         admin.create_partitions({topic: 2})
 
 
-def test_offsets_and_their_deletion(broker, admin, make_topic):
+def test_list_offsets_and_delete_records(broker, admin, make_topic):
     topic = make_topic(partitions=2)
     with Producer(bootstrap_servers=broker.bootstrap) as producer:
         for index in range(10):
@@ -122,7 +122,7 @@ def test_offsets_and_their_deletion(broker, admin, make_topic):
     assert (state.producer_epoch, state.last_sequence) == (0, 9)
 
 
-def test_the_cluster(admin):
+def test_describe_cluster(admin):
     cluster = admin.describe_cluster()
     assert len(cluster.cluster_id) == 22
     assert [each.node.id for each in cluster.brokers] == [1]
@@ -136,7 +136,7 @@ def test_the_cluster(admin):
         admin.update_features({"metadata.version": 3}, kind="safe_downgrade")
 
 
-def test_log_directories(broker, admin, make_topic):
+def test_describe_log_dirs(broker, admin, make_topic):
     topic = make_topic()
     with Producer(bootstrap_servers=broker.bootstrap) as producer:
         producer.send(topic, b"x" * 1000)
@@ -146,7 +146,7 @@ def test_log_directories(broker, admin, make_topic):
     assert directory.total_bytes >= directory.usable_bytes > 0
 
 
-def test_elections(admin, make_topic):
+def test_elect_leaders(admin, make_topic):
     topic = make_topic()
     (error,) = admin.elect_leaders([(topic, 0)]).values()
     assert error.name == "ELECTION_NOT_NEEDED"
@@ -154,7 +154,7 @@ def test_elections(admin, make_topic):
     assert error.name == "UNKNOWN_TOPIC_OR_PARTITION"
 
 
-def test_configs(admin, make_topic):
+def test_describe_and_alter_configs(admin, make_topic):
     topic = make_topic()
     resource = ConfigResource("topic", topic)
     admin.alter_configs({resource: {"retention.ms": "5000"}})
@@ -177,7 +177,7 @@ def test_configs(admin, make_topic):
     assert resource in admin.list_config_resources(["topic"])
 
 
-def test_groups(admin, make_topic, grouping):
+def test_group_offsets_and_deletion(admin, make_topic, require_groups):
     topic, group = make_topic(partitions=2), f"group-of-{make_topic()}"
     admin.alter_group_offsets(group, {(topic, 0): 5, (topic, 1): CommittedOffset(7, metadata="here")})
     assert admin.list_group_offsets(group) == {
@@ -199,7 +199,7 @@ def test_groups(admin, make_topic, grouping):
         admin.describe_groups([group])
 
 
-def test_some_groups_do_not_exist(admin, make_topic, grouping):
+def test_describe_missing_groups(admin, make_topic, require_groups):
     """Those that do are told all the same."""
     topic, group = make_topic(), f"group-of-{make_topic()}"
     admin.alter_group_offsets(group, {(topic, 0): 5})
@@ -209,7 +209,7 @@ def test_some_groups_do_not_exist(admin, make_topic, grouping):
     assert list(failed.value.errors) == [f"{group}-not"]
 
 
-def test_a_group_with_members(broker, admin, make_topic, grouping):
+def test_group_with_members(broker, admin, make_topic, require_groups):
     from confluent_kafka import Consumer
 
     topic = make_topic(partitions=2)
@@ -238,7 +238,7 @@ def test_a_group_with_members(broker, admin, make_topic, grouping):
     consumer.close()
 
 
-def test_async(broker, new_name):
+def test_async_admin(broker, new_name):
     topic = new_name()
 
     async def work():
@@ -254,7 +254,7 @@ def test_async(broker, new_name):
     asyncio.run(work())
 
 
-def test_an_unreachable_cluster():
+def test_unreachable_cluster_raises():
     address = f"127.0.0.1:{free_port()}"
     reason = f"{address} is unreachable"
     with (

@@ -40,7 +40,7 @@ def produce(broker):
 
 
 @pytest.fixture
-def reading(broker):
+def make_consumer(broker):
     """A consumer of some partitions of a topic, from the beginning."""
     made = []
 
@@ -64,12 +64,12 @@ def take(consumer, count, seconds=20):
 
 
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
-def test_records_come_as_they_were_sent(make_topic, produce, reading, codec):
+def test_records_round_trip(make_topic, produce, make_consumer, codec):
     topic = make_topic()
     values = [None if index % 7 == 3 else b"v" * (index % 50) for index in range(300)]
     keys = [None if index % 5 == 0 else b"%d" % index for index in range(300)]
     produce(topic, values, codec=codec, keys=keys, headers=[("h", b"1"), ("n", None)])
-    got = take(reading(topic), 300)
+    got = take(make_consumer(topic), 300)
     assert [
         (r.topic, r.partition, r.offset, r.timestamp, r.timestamp_type, r.key, r.value, r.headers) for r in got
     ] == [
@@ -78,12 +78,12 @@ def test_records_come_as_they_were_sent(make_topic, produce, reading, codec):
     ]
 
 
-def test_columns_are_whole_answers(make_topic, produce, reading):
+def test_batches_have_complete_responses(make_topic, produce, make_consumer):
     """Offsets, times, keys and values of all partitions; the position stands behind them."""
     topic = make_topic(partitions=3)
     for partition in range(3):
         produce(topic, [b"%d:%d" % (partition, index) for index in range(100)], partition)
-    consumer = reading(topic, 3)
+    consumer = make_consumer(topic, 3)
     seen = {partition: [] for partition in range(3)}
     while sum(map(len, seen.values())) < 300:
         batch = consumer.poll_batch(10)
@@ -102,22 +102,22 @@ def test_columns_are_whole_answers(make_topic, produce, reading):
     assert consumer.poll_batch(0.1) is None
 
 
-def test_columns_to_arrow(make_topic, produce, reading):
+def test_columns_to_arrow(make_topic, produce, make_consumer):
     pytest.importorskip("pyarrow")
     topic = make_topic()
     produce(topic, [b"a", None, b"ccc"], keys=[b"k", None, b""], headers=[("h", b"1")])
-    batch = reading(topic).poll_batch(10)
+    batch = make_consumer(topic).poll_batch(10)
     table = batch.to_arrow(headers=True).to_pydict()
     assert (table["topic"], table["offset"]) == ([topic] * 3, [0, 1, 2])
     assert (table["key"], table["value"]) == ([b"k", None, b""], [b"a", None, b"ccc"])
     assert table["headers"] == [[{"key": "h", "value": b"1"}]] * 3
 
 
-def test_iteration_moves_the_position_record_by_record(make_topic, produce, reading):
+def test_iteration_moves_the_position_by_record(make_topic, produce, make_consumer):
     """A position, and what is committed by it, never stands behind a record that was not handed out."""
     topic = make_topic()
     produce(topic, [b"%d" % index for index in range(50)])
-    consumer = reading(topic)
+    consumer = make_consumer(topic)
     partition = TopicPartition(topic, 0)
     for record in consumer:
         assert consumer.position(partition) == record.offset + 1
@@ -129,11 +129,11 @@ def test_iteration_moves_the_position_record_by_record(make_topic, produce, read
     assert [record.offset for record in consumer.poll(5, max_records=2)] == [43, 44]
 
 
-def test_seeking_while_iterating(make_topic, produce, reading):
+def test_seek_during_iteration(make_topic, produce, make_consumer):
     """The iteration goes on at the new place with its next step."""
     topic = make_topic()
     produce(topic, [b"%d" % index for index in range(30)])
-    consumer, seen = reading(topic), []
+    consumer, seen = make_consumer(topic), []
     for record in consumer:
         seen.append(record.offset)
         if record.offset == 2:
@@ -143,11 +143,11 @@ def test_seeking_while_iterating(make_topic, produce, reading):
     assert seen == [0, 1, 2, 28, 29]
 
 
-def test_places_by_time_and_by_ends(make_topic, produce, reading):
+def test_seek_by_time_and_to_ends(make_topic, produce, make_consumer):
     topic = make_topic()
     partition = TopicPartition(topic, 0)
     produce(topic, [b"%d" % index for index in range(10)], times=[TIME + 1000 * index for index in range(10)])
-    consumer = reading(topic)
+    consumer = make_consumer(topic)
     assert consumer.beginning_offsets([partition]) == {partition: 0}
     assert consumer.end_offsets([partition]) == {partition: 10}
     found = consumer.offsets_for_times({partition: TIME + 2500})[partition]
@@ -164,15 +164,15 @@ def test_places_by_time_and_by_ends(make_topic, produce, reading):
     assert consumer.position(partition) == 10
 
 
-def test_where_to_begin(make_topic, produce, broker, reading):
+def test_auto_offset_reset(make_topic, produce, broker, make_consumer):
     """earliest, latest, so long ago, or nowhere."""
     topic = make_topic()
     partition = TopicPartition(topic, 0)
     now_ms = int(time.time() * 1000)
     produce(topic, [b"old", b"new"], times=[now_ms - 7_200_000, now_ms - 60_000])
     for policy, offset in (("earliest", 0), ("latest", 2), ("by_duration:PT1H", 1)):
-        assert reading(topic, auto_offset_reset=policy).position(partition) == offset
-    consumer = reading(topic, auto_offset_reset="none")
+        assert make_consumer(topic, auto_offset_reset=policy).position(partition) == offset
+    consumer = make_consumer(topic, auto_offset_reset="none")
     with pytest.raises(NoOffsetForPartitionError) as told:
         consumer.poll(10)
     assert told.value.partitions == (partition,)
@@ -182,26 +182,26 @@ def test_where_to_begin(make_topic, produce, broker, reading):
         Consumer(bootstrap_servers=broker.bootstrap, auto_offset_reset="sometime")
 
 
-def test_an_offset_that_is_not_there(make_topic, produce, reading):
+def test_out_of_range_offset_is_reset_or_raised(make_topic, produce, make_consumer):
     """Goes where auto.offset.reset says, or is told."""
     topic = make_topic()
     partition = TopicPartition(topic, 0)
     produce(topic, [b"a", b"b"])
-    consumer = reading(topic)
+    consumer = make_consumer(topic)
     consumer.seek(partition, 1000)
     assert [record.offset for record in take(consumer, 2)] == [0, 1]
-    consumer = reading(topic, auto_offset_reset="none")
+    consumer = make_consumer(topic, auto_offset_reset="none")
     consumer.seek(partition, 1000)
     with pytest.raises(OffsetOutOfRangeError):
         consumer.poll(10)
 
 
-def test_paused_partitions_wait(make_topic, produce, reading):
+def test_paused_partitions_return_nothing(make_topic, produce, make_consumer):
     topic = make_topic(partitions=2)
     partitions = [TopicPartition(topic, index) for index in range(2)]
     for index in range(2):
         produce(topic, [b"%d" % n for n in range(10)], index)
-    consumer = reading(topic, 2)
+    consumer = make_consumer(topic, 2)
     consumer.pause(partitions[0])
     assert consumer.paused == [partitions[0]]
     assert {record.partition for record in take(consumer, 10)} == {1}
@@ -210,12 +210,12 @@ def test_paused_partitions_wait(make_topic, produce, reading):
     assert [(record.partition, record.offset) for record in take(consumer, 10)] == [(0, n) for n in range(10)]
 
 
-def test_pausing_what_is_half_read(make_topic, produce, reading):
+def test_pause_of_a_partly_read_partition(make_topic, produce, make_consumer):
     """Nothing is lost and nothing comes twice."""
     topic = make_topic()
     partition = TopicPartition(topic, 0)
     produce(topic, [b"%d" % n for n in range(100)])
-    consumer = reading(topic)
+    consumer = make_consumer(topic)
     first = consumer.poll(10, max_records=10)
     consumer.pause(partition)
     assert consumer.poll(0.3) == []
@@ -224,31 +224,31 @@ def test_pausing_what_is_half_read(make_topic, produce, reading):
     assert [record.offset for record in first + rest] == list(range(100))
 
 
-def test_max_poll_records(make_topic, produce, reading):
+def test_max_poll_records(make_topic, produce, make_consumer):
     topic = make_topic()
     produce(topic, [b"%d" % n for n in range(25)])
-    consumer = reading(topic, max_poll_records=10)
+    consumer = make_consumer(topic, max_poll_records=10)
     first = consumer.poll(10)
     assert len(first) == 10
     assert [record.offset for record in first + take(consumer, 15)] == list(range(25))
 
 
-def test_small_fetches_read_all(make_topic, produce, reading):
+def test_small_fetch_limits_make_progress(make_topic, produce, make_consumer):
     """Limits below the size of a batch still make progress."""
     topic = make_topic(partitions=2)
     for partition in range(2):
         produce(topic, [b"x" * 1000 + b"%d" % n for n in range(100)], partition)
-    consumer = reading(topic, 2, fetch_max_bytes=1, max_partition_fetch_bytes=1)
+    consumer = make_consumer(topic, 2, fetch_max_bytes=1, max_partition_fetch_bytes=1)
     got = take(consumer, 200)
     assert sorted((record.partition, record.offset) for record in got) == [(p, n) for p in range(2) for n in range(100)]
 
 
-def test_memory_is_bounded(make_topic, produce, reading):
+def test_buffered_responses_are_limited(make_topic, produce, make_consumer):
     """A reader that is slow does not pile up answers: two of each broker wait at most."""
     topic = make_topic(partitions=2)
     for partition in range(2):
         produce(topic, [b"x" * 10_000] * 400, partition, batch_size=50_000)
-    consumer = reading(topic, 2, fetch_max_bytes=500_000, max_partition_fetch_bytes=250_000)
+    consumer = make_consumer(topic, 2, fetch_max_bytes=500_000, max_partition_fetch_bytes=250_000)
     count, most = 0, 0.0
     while count < 800:
         count += len(consumer.poll(5, max_records=20))
@@ -257,7 +257,7 @@ def test_memory_is_bounded(make_topic, produce, reading):
     assert 0 < most <= 2 * 500_000
 
 
-def test_topics_that_do_not_exist_are_waited_for(broker, new_name, produce):
+def test_missing_topic_is_read_once_created(broker, new_name, produce):
     """Assigned before it is made, read once it is there; and metadata is not asked for without end meanwhile."""
     from tests.compat.conftest import create_topic
 
@@ -273,10 +273,10 @@ def test_topics_that_do_not_exist_are_waited_for(broker, new_name, produce):
         assert [record.value for record in take(consumer, 1)] == [b"there"]
 
 
-def test_records_arrive_while_it_waits(make_topic, produce, reading):
+def test_poll_returns_when_records_arrive(make_topic, produce, make_consumer):
     """A poll returns as soon as there is something."""
     topic = make_topic()
-    consumer = reading(topic)
+    consumer = make_consumer(topic)
     assert consumer.poll(0.2) == []
     later = threading.Timer(0.3, lambda: produce(topic, [b"now"]))
     later.start()
@@ -287,41 +287,43 @@ def test_records_arrive_while_it_waits(make_topic, produce, reading):
     assert consumer.lag(TopicPartition(topic, 0)) == 0
 
 
-def test_deserializers_and_interceptors(make_topic, produce, reading):
+def test_deserializers_and_interceptors(make_topic, produce, make_consumer):
     """Nulls stay null; interceptors see records before the user does."""
 
-    class Upper:
+    class UpperInterceptor:
         def on_consume(self, records):
             return [record._replace(value=record.value and record.value.upper()) for record in records]
 
     topic = make_topic()
     produce(topic, [b"a", None], keys=[b"1", b"2"])
-    consumer = reading(topic, key_deserializer=int, value_deserializer=bytes.decode, interceptor_classes=[Upper()])
+    consumer = make_consumer(
+        topic, key_deserializer=int, value_deserializer=bytes.decode, interceptor_classes=[UpperInterceptor()]
+    )
     assert [(record.key, record.value) for record in take(consumer, 2)] == [(1, "A"), (2, None)]
 
 
-def test_a_wakeup_ends_a_poll(make_topic, reading):
-    consumer = reading(make_topic())
+def test_wakeup_interrupts_a_poll(make_topic, make_consumer):
+    consumer = make_consumer(make_topic())
     threading.Timer(0.2, consumer.wakeup).start()
     with pytest.raises(WakeupError):
         consumer.poll(30)
     assert consumer.poll(0.1) == []
 
 
-def test_more_partitions_are_assigned(make_topic, produce, reading):
+def test_assign_keeps_positions(make_topic, produce, make_consumer):
     """What was assigned before keeps its place."""
     topic = make_topic(partitions=2)
     for index in range(2):
         produce(topic, [b"%d" % n for n in range(5)], index)
-    consumer = reading(topic, 1)
+    consumer = make_consumer(topic, 1)
     assert len(take(consumer, 5)) == 5
     consumer.assign([TopicPartition(topic, 0), TopicPartition(topic, 1)])
     assert [(record.partition, record.offset) for record in take(consumer, 5)] == [(1, n) for n in range(5)]
 
 
-def test_mistakes_are_told(make_topic, broker, reading):
+def test_invalid_calls_raise(make_topic, broker, make_consumer):
     topic = make_topic()
-    consumer = reading(topic)
+    consumer = make_consumer(topic)
     with pytest.raises(ValueError, match="not assigned"):
         consumer.seek(TopicPartition(topic, 7), 0)
     with pytest.raises(ConfigError, match=r"group\.id"):
@@ -335,7 +337,7 @@ def test_mistakes_are_told(make_topic, broker, reading):
         consumer.poll(0)
 
 
-async def test_the_async_face(make_topic, produce, broker):
+async def test_async_consumer(make_topic, produce, broker):
     topic = make_topic()
     produce(topic, [b"%d" % n for n in range(1000)])
     partition = TopicPartition(topic, 0)

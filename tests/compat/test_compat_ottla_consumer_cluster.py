@@ -75,7 +75,7 @@ def wait_for(node):
 
 
 @pytest.fixture(autouse=True)
-def broker_lives():
+def require_live_broker():
     """The broker of the other tests is not needed here."""
 
 
@@ -117,7 +117,7 @@ def states(consumer):
     return dict(consumer._engine.positions.states)
 
 
-def test_the_closest_replica_is_read(cluster):
+def test_closest_replica_is_read(cluster):
     """The leader names the follower in the consumer's rack; when that follower goes, the leader is read again."""
     make_topic(cluster, "near", [1])
     fill(cluster, "near", 1, range(50))
@@ -140,7 +140,7 @@ def test_the_closest_replica_is_read(cluster):
         cluster[3].start()
 
 
-def test_leaders_and_coordinators_change(cluster):
+def test_leader_and_coordinator_failover(cluster):
     """A broker dies that leads partitions and perhaps coordinates the group: everything is read once, by positions that were committed."""
     make_topic(cluster, "moving", [2, 3, 1])
     fill(cluster, "moving", 3, range(100))

@@ -27,7 +27,7 @@ def compacted(broker, make_topic):
     return topic, producer
 
 
-def test_gaps_are_passed(broker, compacted):
+def test_offset_gaps_are_skipped(broker, compacted):
     topic, producer = compacted
     partition = TopicPartition(topic, 0)
     deadline = time.monotonic() + 25

@@ -10,7 +10,7 @@ ADD_PARTITIONS_TO_TXN = 24
 
 
 @pytest.fixture(autouse=True)
-def has_transactions(api_keys):
+def require_transactions(api_keys):
     if ADD_PARTITIONS_TO_TXN not in api_keys:
         pytest.skip("the broker has no transactions")
 
@@ -59,7 +59,7 @@ def read(broker, topic, isolation, count):
 
 
 @pytest.mark.parametrize("codec", ["none", "lz4"])
-def test_aborted_records_are_not_seen(broker, make_topic, transact, codec):
+def test_aborted_records_are_filtered(broker, make_topic, transact, codec):
     topic = make_topic()
     transact(topic, [b"a1", b"a2"], "commit", codec)
     transact(topic, [b"b1", b"b2", b"b3"], "abort", codec)
@@ -68,7 +68,7 @@ def test_aborted_records_are_not_seen(broker, make_topic, transact, codec):
     assert read(broker, topic, "read_uncommitted", 6) == ([b"a1", b"a2", b"b1", b"b2", b"b3", b"c1"], 9, 9)
 
 
-def test_an_open_transaction_holds_readers_back(broker, make_topic, transact):
+def test_open_transaction_limits_read_committed(broker, make_topic, transact):
     """They read up to where it begins, and on when it ends; others between see only what was committed."""
     topic = make_topic()
     transact(topic, [b"a"], "commit")
@@ -80,7 +80,7 @@ def test_an_open_transaction_holds_readers_back(broker, make_topic, transact):
     assert read(broker, topic, "read_committed", 2) == ([b"a", b"c"], 6, 6)
 
 
-def test_only_markers_at_the_end_are_passed(broker, make_topic, transact):
+def test_trailing_markers_are_skipped(broker, make_topic, transact):
     """A partition that ends with an aborted transaction is read to its end, and the lag says so."""
     topic = make_topic()
     transact(topic, [b"a"], "abort")

@@ -24,7 +24,7 @@ QUICK = {
 
 
 @pytest.fixture(autouse=True)
-def has_groups(api_keys):
+def require_groups(api_keys):
     if JOIN_GROUP not in api_keys:
         pytest.skip("the broker has no groups")
 
@@ -81,7 +81,7 @@ class Worker:
         await engine.core.close()
 
 
-async def until(condition, seconds=30):
+async def wait_until(condition, seconds=30):
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "it did not happen in time"
@@ -100,28 +100,28 @@ STRATEGIES = ["range", "roundrobin", "sticky", "cooperative-sticky"]
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-async def test_members_come_and_go(broker, make_topic, fill, new_name, strategy):
+async def test_group_survives_joins_leaves_and_crashes(broker, make_topic, fill, new_name, strategy):
     """Three join one after another, one leaves, one crashes: each record is read, and most of them once."""
     topic, group = make_topic(partitions=6), new_name()
     fill(topic, 6, 50)
     configs = {"group_id": group, "partition_assignment_strategy": strategy, "auto_commit_interval_ms": 100}
     workers = [Worker(broker.bootstrap, [topic], **configs)]
-    await until(lambda: len(workers[0].records) == 300)
+    await wait_until(lambda: len(workers[0].records) == 300)
     for _ in range(2):
         workers.append(Worker(broker.bootstrap, [topic], **configs))
-        await until(lambda: owned_once(workers, topic, 6))
+        await wait_until(lambda: owned_once(workers, topic, 6))
     fill(topic, 6, 50, start=50)
-    await until(lambda: sum(len(worker.records) for worker in workers) >= 600)
+    await wait_until(lambda: sum(len(worker.records) for worker in workers) >= 600)
     gone = workers.pop(0)
     await gone.stop()
-    await until(lambda: owned_once(workers, topic, 6))
+    await wait_until(lambda: owned_once(workers, topic, 6))
     crashed = workers.pop(0)
     await asyncio.sleep(0.3)
     await crashed.crash()
-    await until(lambda: owned_once(workers, topic, 6))
+    await wait_until(lambda: owned_once(workers, topic, 6))
     fill(topic, 6, 10, start=100)
     seen = lambda: Counter((r.partition, r.offset) for w in (gone, crashed, *workers) for r in w.records)  # noqa: E731
-    await until(lambda: len(seen()) == 660)
+    await wait_until(lambda: len(seen()) == 660)
     await workers[0].stop()
     assert sorted(seen()) == [(p, n) for p in range(6) for n in range(110)]
     if strategy != "cooperative-sticky":
@@ -129,14 +129,14 @@ async def test_members_come_and_go(broker, make_topic, fill, new_name, strategy)
         assert revoked[0] == ("revoked", [TopicPartition(topic, index) for index in range(6)])
 
 
-async def test_cooperative_members_keep_on_reading(broker, make_topic, fill, new_name):
+async def test_cooperative_members_keep_reading(broker, make_topic, fill, new_name):
     """A newcomer takes some partitions; those that stay are never revoked."""
     topic = make_topic(partitions=4)
     configs = {"group_id": new_name(), "partition_assignment_strategy": "cooperative-sticky"}
     first = Worker(broker.bootstrap, [topic], **configs)
-    await until(lambda: len(first.owned) == 4)
+    await wait_until(lambda: len(first.owned) == 4)
     second = Worker(broker.bootstrap, [topic], **configs)
-    await until(lambda: owned_once([first, second], topic, 4))
+    await wait_until(lambda: owned_once([first, second], topic, 4))
     revoked = [partition for kind, partitions in first.heard if kind == "revoked" for partition in partitions]
     assert sorted(revoked) == sorted(second.owned)
     assert len(revoked) == 2
@@ -144,35 +144,35 @@ async def test_cooperative_members_keep_on_reading(broker, make_topic, fill, new
         await worker.stop()
 
 
-async def test_a_static_member_restarts_without_a_rebalance(broker, make_topic, new_name):
+async def test_static_member_restarts_without_a_rebalance(broker, make_topic, new_name):
     """It is given what it had, and the others hear nothing."""
     topic, group = make_topic(partitions=4), new_name()
     other = Worker(broker.bootstrap, [topic], group_id=group, group_instance_id="other")
     static = Worker(broker.bootstrap, [topic], group_id=group, group_instance_id="static")
-    await until(lambda: owned_once([other, static], topic, 4))
+    await wait_until(lambda: owned_once([other, static], topic, 4))
     before, heard = sorted(static.owned), list(other.heard)
     await static.stop()
     static = Worker(broker.bootstrap, [topic], group_id=group, group_instance_id="static")
-    await until(lambda: bool(static.owned))
+    await wait_until(lambda: bool(static.owned))
     await asyncio.sleep(0.5)
     assert (sorted(static.owned), other.heard) == (before, heard)
     for worker in (other, static):
         await worker.stop()
 
 
-async def test_a_static_member_whose_place_is_taken_is_told(broker, make_topic, new_name):
+async def test_replaced_static_member_is_fenced(broker, make_topic, new_name):
     topic, group = make_topic(), new_name()
     first = Worker(broker.bootstrap, [topic], group_id=group, group_instance_id="same")
-    await until(lambda: bool(first.owned))
+    await wait_until(lambda: bool(first.owned))
     second = Worker(broker.bootstrap, [topic], group_id=group, group_instance_id="same")
     with pytest.raises(FencedInstanceIdError):
         await asyncio.wait_for(first.task, 20)
-    await until(lambda: bool(second.owned))
+    await wait_until(lambda: bool(second.owned))
     for worker in (first, second):
         await worker.stop()
 
 
-async def test_who_polls_too_late_is_removed(broker, make_topic, fill, new_name):
+async def test_member_that_polls_too_late_is_removed(broker, make_topic, fill, new_name):
     """Its partitions go to another, its commits are refused, and when it polls again it hears of its loss."""
     topic, group = make_topic(partitions=2), new_name()
     fill(topic, 2, 10)
@@ -189,7 +189,7 @@ async def test_who_polls_too_late_is_removed(broker, make_topic, fill, new_name)
         pass
     other = Worker(broker.bootstrap, [topic], group_id=group)
     await asyncio.sleep(0.1)
-    await until(lambda: len(other.owned) == 2)
+    await wait_until(lambda: len(other.owned) == 2)
     with pytest.raises(CommitFailedError):
         await slow.commit()
     await slow.poll(0.5)
@@ -198,7 +198,7 @@ async def test_who_polls_too_late_is_removed(broker, make_topic, fill, new_name)
     await other.stop()
 
 
-async def test_committed_offsets(broker, make_topic, fill, new_name):
+async def test_manual_commits(broker, make_topic, fill, new_name):
     """By hand, with metadata, for partitions of one's own choice; and those who come later begin there."""
     topic, group = make_topic(partitions=2), new_name()
     fill(topic, 2, 20)
@@ -223,7 +223,7 @@ async def test_committed_offsets(broker, make_topic, fill, new_name):
         assert [(await consumer.committed(p))[p].offset for p in partitions] == [20, 20]
 
 
-async def test_closing_commits_and_leaves(broker, make_topic, fill, new_name):
+async def test_close_commits_and_leaves(broker, make_topic, fill, new_name):
     """What was handed out is committed, so that the next member begins behind it, at once."""
     topic, group = make_topic(), new_name()
     fill(topic, 1, 100)
@@ -241,17 +241,17 @@ async def test_closing_commits_and_leaves(broker, make_topic, fill, new_name):
     assert time.monotonic() - began < 5
 
 
-async def test_new_partitions_and_new_topics_are_found(broker, make_topic, fill, new_name):
+async def test_new_partitions_and_topics_are_assigned(broker, make_topic, fill, new_name):
     """The leader spreads partitions that were added, and topics that begin to match a pattern."""
     from confluent_kafka.admin import AdminClient, NewPartitions
 
     topic = make_topic(partitions=1)
     configs = {"group_id": new_name(), "metadata_max_age_ms": 300}
     worker = Worker(broker.bootstrap, [topic], **configs)
-    await until(lambda: len(worker.owned) == 1)
+    await wait_until(lambda: len(worker.owned) == 1)
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
     admin.create_partitions([NewPartitions(topic, 3)])[topic].result(30)
-    await until(lambda: len(worker.owned) == 3)
+    await wait_until(lambda: len(worker.owned) == 3)
     await worker.stop()
     matching = Worker(
         broker.bootstrap,
@@ -259,13 +259,13 @@ async def test_new_partitions_and_new_topics_are_found(broker, make_topic, fill,
         group_id=new_name(),
         metadata_max_age_ms=300,
     )
-    await until(lambda: len(matching.owned) >= 3)
+    await wait_until(lambda: len(matching.owned) >= 3)
     another = make_topic(partitions=2)
-    await until(lambda: TopicPartition(another, 1) in matching.owned)
+    await wait_until(lambda: TopicPartition(another, 1) in matching.owned)
     await matching.stop()
 
 
-async def test_the_only_member_cannot_commit_after_it_was_removed(broker, make_topic, fill, new_name):
+async def test_removed_only_member_cannot_commit(broker, make_topic, fill, new_name):
     """The group is empty then, and would take offsets from anybody."""
     topic = make_topic()
     fill(topic, 1, 10)
@@ -281,8 +281,8 @@ async def test_the_only_member_cannot_commit_after_it_was_removed(broker, make_t
         assert await consumer.committed(partition) == {partition: None}
 
 
-async def test_interceptors_hear_of_commits(broker, make_topic, new_name):
-    class Ear:
+async def test_interceptors_get_commits(broker, make_topic, new_name):
+    class CommitInterceptor:
         heard, is_closed = [], False
 
         def on_commit(self, offsets):
@@ -291,7 +291,7 @@ async def test_interceptors_hear_of_commits(broker, make_topic, new_name):
         def close(self):
             self.is_closed = True
 
-    ear, partition = Ear(), TopicPartition(make_topic(), 0)
+    ear, partition = CommitInterceptor(), TopicPartition(make_topic(), 0)
     async with AsyncConsumer(
         bootstrap_servers=broker.bootstrap, group_id=new_name(), interceptor_classes=[ear]
     ) as consumer:
@@ -299,20 +299,20 @@ async def test_interceptors_hear_of_commits(broker, make_topic, new_name):
     assert (ear.heard, ear.is_closed) == ([{partition: OffsetAndMetadata(3)}], True)
 
 
-async def test_a_topic_that_is_made_later_is_found(broker, make_topic, fill, new_name):
+async def test_topic_created_after_subscribe_is_read(broker, make_topic, fill, new_name):
     """Whoever subscribed to it before does not wait for the metadata to grow old."""
     from tests.compat.conftest import create_topic
 
     topic = new_name()
     worker = Worker(broker.bootstrap, [topic], group_id=new_name(), allow_auto_create_topics=False)
-    await until(lambda: bool(worker.heard))
+    await wait_until(lambda: bool(worker.heard))
     assert worker.owned == []
     await asyncio.to_thread(create_topic, broker.bootstrap, topic, 2, {})
-    await until(lambda: len(worker.owned) == 2, seconds=10)
+    await wait_until(lambda: len(worker.owned) == 2, seconds=10)
     await worker.stop()
 
 
-async def test_a_commit_may_be_made_while_partitions_go(broker, make_topic, fill, new_name):
+async def test_commit_in_on_revoked(broker, make_topic, fill, new_name):
     """In the callback they are still this member's."""
     topic, group = make_topic(partitions=2), new_name()
     fill(topic, 2, 10)
@@ -337,7 +337,7 @@ async def test_a_commit_may_be_made_while_partitions_go(broker, make_topic, fill
     await second.stop()
 
 
-def test_the_blocking_face_in_a_group(broker, make_topic, fill, new_name):
+def test_blocking_consumer_in_a_group(broker, make_topic, fill, new_name):
     """Callbacks run in the thread that polls, and may commit there."""
     import threading
 
@@ -361,15 +361,15 @@ def test_the_blocking_face_in_a_group(broker, make_topic, fill, new_name):
     assert threads == [threading.current_thread()]
 
 
-async def share(broker, topic, group, strategy, *, ours_first, make, poll, assigned):
+async def split_partitions(broker, topic, group, strategy, *, ottla_first, make, poll, assigned):
     """A group of one of ours and one of theirs, joined in either order: each has two of the four partitions."""
     ours = (
         Worker(broker.bootstrap, [topic], group_id=group, partition_assignment_strategy=strategy)
-        if ours_first
+        if ottla_first
         else None
     )
     if ours is not None:
-        await until(lambda: len(ours.owned) == 4)
+        await wait_until(lambda: len(ours.owned) == 4)
     theirs = make()
     stop = asyncio.Event()
 
@@ -379,21 +379,21 @@ async def share(broker, topic, group, strategy, *, ours_first, make, poll, assig
 
     polling = asyncio.create_task(keep_polling())
     if ours is None:
-        await until(lambda: len(assigned(theirs)) == 4)
+        await wait_until(lambda: len(assigned(theirs)) == 4)
         ours = Worker(broker.bootstrap, [topic], group_id=group, partition_assignment_strategy=strategy)
-    await until(lambda: len(ours.owned) == 2 and len(assigned(theirs)) == 2)
+    await wait_until(lambda: len(ours.owned) == 2 and len(assigned(theirs)) == 2)
     both = sorted((partition.topic, partition.partition) for partition in (*ours.owned, *assigned(theirs)))
     stop.set()
     await polling
     await asyncio.to_thread(theirs.close)
-    await until(lambda: len(ours.owned) == 4)
+    await wait_until(lambda: len(ours.owned) == 4)
     await ours.stop()
     assert both == [(topic, index) for index in range(4)]
 
 
 @pytest.mark.parametrize("ours_first", [True, False], ids=["ours leads", "theirs leads"])
 @pytest.mark.parametrize("strategy", ["range", "roundrobin", "sticky"])
-async def test_a_group_with_kafka_python(broker, make_topic, new_name, strategy, ours_first):
+async def test_group_with_kafka_python(broker, make_topic, new_name, strategy, ottla_first):
     """Whoever leads reads the other's subscription, and the other its assignment."""
     from kafka import KafkaConsumer
     from kafka.coordinator.assignors.range import RangePartitionAssignor
@@ -419,12 +419,12 @@ async def test_a_group_with_kafka_python(broker, make_topic, new_name, strategy,
         theirs.subscribe([topic])
         return theirs
 
-    await share(
+    await split_partitions(
         broker,
         topic,
         group,
         strategy,
-        ours_first=ours_first,
+        ottla_first=ottla_first,
         make=make,
         poll=lambda theirs: theirs.poll(100),
         assigned=lambda theirs: theirs.assignment() or (),
@@ -433,7 +433,7 @@ async def test_a_group_with_kafka_python(broker, make_topic, new_name, strategy,
 
 @pytest.mark.parametrize("ours_first", [True, False], ids=["ours leads", "theirs leads"])
 @pytest.mark.parametrize("strategy", ["range", "roundrobin", "cooperative-sticky"])
-async def test_a_group_with_librdkafka(broker, make_topic, new_name, strategy, ours_first):
+async def test_group_with_librdkafka(broker, make_topic, new_name, strategy, ottla_first):
     from confluent_kafka import Consumer as Theirs
 
     topic, group = make_topic(partitions=4), new_name()
@@ -451,12 +451,12 @@ async def test_a_group_with_librdkafka(broker, make_topic, new_name, strategy, o
         theirs.subscribe([topic])
         return theirs
 
-    await share(
+    await split_partitions(
         broker,
         topic,
         group,
         strategy,
-        ours_first=ours_first,
+        ottla_first=ottla_first,
         make=make,
         poll=lambda theirs: theirs.poll(0.1),
         assigned=lambda theirs: theirs.assignment(),

@@ -21,7 +21,7 @@ CLASSES = {"range": "Range", "roundrobin": "RoundRobin", "sticky": "Sticky", "co
 
 
 @pytest.fixture(autouse=True)
-def has_groups(api_keys, java_tools):
+def require_groups(api_keys, java_tools):
     if JOIN_GROUP not in api_keys:
         pytest.skip("the broker has no groups")
 
@@ -74,7 +74,7 @@ def fill(broker, topic, value):
     assert producer.flush(30) == 0
 
 
-async def until(condition, seconds=40):
+async def wait_until(condition, seconds=40):
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "it did not happen in time"
@@ -83,7 +83,7 @@ async def until(condition, seconds=40):
 
 @pytest.mark.parametrize("ours_first", [True, False], ids=["ours leads", "java leads"])
 @pytest.mark.parametrize("strategy", list(CLASSES))
-async def test_a_group_with_java(broker, make_topic, new_name, tmp_path, strategy, ours_first):
+async def test_group_with_java(broker, make_topic, new_name, tmp_path, strategy, ottla_first):
     """Each has half of the partitions, each record is read by the one that has its partition, and ours takes all over in the end."""
     topic, group = make_topic(partitions=PARTITIONS), new_name()
     ours = AsyncConsumer(
@@ -99,26 +99,26 @@ async def test_a_group_with_java(broker, make_topic, new_name, tmp_path, strateg
         ours.subscribe([topic])
         return asyncio.create_task(run())
 
-    task = start() if ours_first else None
-    if ours_first:
-        await until(lambda: len(ours.assignment) == PARTITIONS)
+    task = start() if ottla_first else None
+    if ottla_first:
+        await wait_until(lambda: len(ours.assignment) == PARTITIONS)
     java = JavaMember(broker, topic, group, strategy, tmp_path)
     try:
         if task is None:
             fill(broker, topic, "first")
-            await until(lambda: len(java.seen()) == PARTITIONS)
+            await wait_until(lambda: len(java.seen()) == PARTITIONS)
             task = start()
-        await until(lambda: len(ours.assignment) == PARTITIONS // 2)
+        await wait_until(lambda: len(ours.assignment) == PARTITIONS // 2)
         mine = [partition.partition for partition in ours.assignment]
         fill(broker, topic, "second")
-        await until(lambda: sum(value == "second" for _, value in seen + java.seen()) == PARTITIONS)
+        await wait_until(lambda: sum(value == "second" for _, value in seen + java.seen()) == PARTITIONS)
         assert sorted(partition for partition, value in seen if value == "second") == sorted(mine)
         assert sorted(partition for partition, value in java.seen() if value == "second") == sorted(
             set(range(PARTITIONS)) - set(mine)
         )
     finally:
         await asyncio.to_thread(java.stop)
-    await until(lambda: sorted(ours.assignment) == [TopicPartition(topic, index) for index in range(PARTITIONS)])
+    await wait_until(lambda: sorted(ours.assignment) == [TopicPartition(topic, index) for index in range(PARTITIONS)])
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
     await ours.close()

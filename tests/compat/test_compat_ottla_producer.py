@@ -25,13 +25,13 @@ from ottla.client import (
     RecordTooLargeError,
     UnknownTopicOrPartitionError,
 )
-from tests.compat.faulty_proxy import Proxy
+from tests.compat.faulty_proxy import FaultyProxy
 
 TIME = 1_700_000_000_000
 
 
 @pytest.fixture
-def producing(broker):
+def make_producer(broker):
     made = []
 
     def make(**configs):
@@ -61,9 +61,9 @@ def read(bootstrap, topic, partition=0, count=None):
 
 
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
-def test_others_read_what_was_sent(broker, make_topic, producing, codec):
+def test_other_clients_read_sent_records(broker, make_topic, make_producer, codec):
     topic = make_topic()
-    producer = producing(compression_type=codec, linger_ms=50)
+    producer = make_producer(compression_type=codec, linger_ms=50)
     sent = [(b"k%d" % index if index % 2 else None, b"v%d" % index * index, TIME + index) for index in range(200)]
     futures = [producer.send(topic, value, key, timestamp=when) for key, value, when in sent]
     told = [future.result(30) for future in futures]
@@ -76,9 +76,9 @@ def test_others_read_what_was_sent(broker, make_topic, producing, codec):
     ]
 
 
-def test_headers_nulls_and_text(broker, make_topic, producing):
+def test_headers_nulls_and_text_round_trip(broker, make_topic, make_producer):
     topic = make_topic()
-    producer = producing()
+    producer = make_producer()
     producer.send(topic, "text", "key", timestamp=TIME, headers=[("a", b"1"), ("a", None)])
     producer.send(topic, None, bytearray(b"tombstone"), timestamp=TIME, headers={"b": "two"})
     producer.flush(30)
@@ -90,11 +90,11 @@ def test_headers_nulls_and_text(broker, make_topic, producing):
         producer.send(topic, {"a": 1})
 
 
-def test_serializers_and_interceptors(broker, make_topic, producing):
+def test_serializers_and_interceptors(broker, make_topic, make_producer):
     import dataclasses
     import json
 
-    class Stamp:
+    class StampInterceptor:
         outcomes = []
 
         def on_send(self, record):
@@ -105,19 +105,19 @@ def test_serializers_and_interceptors(broker, make_topic, producing):
 
     topic = make_topic()
     settings = {"value_serializer": lambda value: json.dumps(value).encode(), "key_serializer": str.encode}
-    producer = producing(interceptor_classes=[Stamp()], **settings)
+    producer = make_producer(interceptor_classes=[StampInterceptor()], **settings)
     producer.send(topic, {"a": 1}, "k", timestamp=TIME).result(30)
     assert read(broker.bootstrap, topic) == [(0, TIME, b"k", b'{"a": 1}', [("stamped", b"yes")])]
-    assert Stamp.outcomes == [(0, None)]
+    assert StampInterceptor.outcomes == [(0, None)]
 
 
-def test_keys_go_where_javas_client_sends_them(broker, make_topic, producing):
+def test_key_partitions_equal_java_client(broker, make_topic, make_producer):
     """librdkafka calls Java's partitioner murmur2_random."""
     from confluent_kafka import Producer as Theirs
 
     topics = [make_topic(partitions=7) for _ in range(2)]
     keys = [b"key-%d" % index for index in range(60)] + [b"", b"a", b"ab", b"abc"]
-    theirs, ours = Theirs({"bootstrap.servers": broker.bootstrap, "partitioner": "murmur2_random"}), producing()
+    theirs, ours = Theirs({"bootstrap.servers": broker.bootstrap, "partitioner": "murmur2_random"}), make_producer()
     for key in keys:
         theirs.produce(topics[0], b"v", key)
         ours.send(topics[1], b"v", key)
@@ -130,24 +130,24 @@ def test_keys_go_where_javas_client_sends_them(broker, make_topic, producing):
     assert [sorted({*part} - {b""}) for part in found[0]] == [sorted({*part} - {b""}) for part in found[1]]
 
 
-def test_records_without_keys_are_spread(broker, make_topic, producing):
+def test_records_without_key_use_all_partitions(broker, make_topic, make_producer):
     topic = make_topic(partitions=3)
-    producer = producing(batch_size=500, linger_ms=0)
+    producer = make_producer(batch_size=500, linger_ms=0)
     for index in range(2000):
         producer.send(topic, b"%d" % index * 3)
     producer.flush(30)
     counts = [len(read(broker.bootstrap, topic, index)) for index in range(3)]
     assert sum(counts) == 2000
     assert min(counts) > 300
-    rounds = producing(partitioner_class="RoundRobinPartitioner")
+    rounds = make_producer(partitioner_class="RoundRobinPartitioner")
     told = [rounds.send(topic, b"x").result(30).partition for _ in range(4)]
     assert told == [0, 1, 2, 0]
 
 
 @pytest.mark.parametrize("acks", ["all", 1, 0])
-def test_acks(broker, make_topic, producing, acks):
+def test_all_acks_settings_deliver(broker, make_topic, make_producer, acks):
     topic = make_topic()
-    producer = producing(acks=acks)
+    producer = make_producer(acks=acks)
     told = [producer.send(topic, b"%d" % index).result(30).offset for index in range(3)]
     assert told == ([-1, -1, -1] if acks == 0 else [0, 1, 2])
     deadline = time.monotonic() + 10
@@ -156,10 +156,10 @@ def test_acks(broker, make_topic, producing, acks):
     assert [record[3] for record in read(broker.bootstrap, topic)] == [b"0", b"1", b"2"]
 
 
-def test_many_threads_share_a_producer(broker, make_topic, producing):
+def test_producer_is_thread_safe(broker, make_topic, make_producer):
     """Each thread's records are in its order, and there once."""
     topic = make_topic()
-    producer = producing(batch_size=2000)
+    producer = make_producer(batch_size=2000)
     futures = {}
 
     def work(name):
@@ -179,19 +179,19 @@ def test_many_threads_share_a_producer(broker, make_topic, producing):
     assert len(values) == 2000
 
 
-def test_callbacks(make_topic, producing):
+def test_done_callbacks(make_topic, make_producer):
     topic, called = make_topic(), threading.Event()
     told = []
-    future = producing().send(topic, b"x")
+    future = make_producer().send(topic, b"x")
     future.add_done_callback(lambda done: (told.append(done.result().offset), called.set()))
     assert called.wait(30)
     assert told == [0]
     assert future.exception() is None
 
 
-def test_an_unknown_topic(broker, producing, new_name, api_keys):
+def test_unknown_topic_raises(broker, make_producer, new_name, api_keys):
     """A topic whose name is bad is refused at once; one that cannot be made is waited for."""
-    producer = producing(max_block_ms=500)
+    producer = make_producer(max_block_ms=500)
     with pytest.raises(BrokerError, match="INVALID_TOPIC_EXCEPTION"):
         producer.send("bad/name", b"x")
     with Admin(bootstrap_servers=broker.bootstrap) as admin:
@@ -202,19 +202,19 @@ def test_an_unknown_topic(broker, producing, new_name, api_keys):
         producer.send(topic, b"x", partition=1).result(30)
 
 
-def test_partitions_that_are_added_are_found(broker, make_topic, producing):
+def test_added_partition_is_found(broker, make_topic, make_producer):
     """Naming one is reason enough to look for it."""
     topic = make_topic()
-    producer = producing(max_block_ms=10_000)
+    producer = make_producer(max_block_ms=10_000)
     producer.send(topic, b"x").result(30)
     with Admin(bootstrap_servers=broker.bootstrap) as admin:
         admin.create_partitions({topic: 3})
     assert producer.send(topic, b"x", partition=2).result(30).partition == 2
 
 
-def test_oversized_records(make_topic, producing):
+def test_oversized_records_raise(make_topic, make_producer):
     topic = make_topic(max_message_bytes="2000")
-    producer = producing(linger_ms=20)
+    producer = make_producer(linger_ms=20)
     with pytest.raises(RecordTooLargeError, match=r"max\.request\.size, 1048576"):
         producer.send(topic, b"x" * (1 << 20))
     with pytest.raises(RecordTooLargeError, match="MESSAGE_TOO_LARGE"):
@@ -222,19 +222,19 @@ def test_oversized_records(make_topic, producing):
     assert producer.send(topic, b"x").result(30).offset == 0
 
 
-def test_a_batch_that_is_too_large_is_split(broker, make_topic, producing):
+def test_too_large_batch_is_split(broker, make_topic, make_producer):
     topic = make_topic(max_message_bytes="2000")
-    producer = producing(linger_ms=50)
+    producer = make_producer(linger_ms=50)
     futures = [producer.send(topic, b"%03d" % index * 100) for index in range(40)]
     assert [future.result(30).offset for future in futures] == list(range(40))
     assert [record[3] for record in read(broker.bootstrap, topic)] == [b"%03d" % index * 100 for index in range(40)]
     assert producer.metrics()["batch-split-total"] >= 1
 
 
-def test_a_record_that_the_topic_refuses(make_topic, producing):
+def test_record_rejected_by_the_topic(make_topic, make_producer):
     """The others are told that it was not them."""
     topic = make_topic(cleanup_policy="compact")
-    producer = producing(linger_ms=50)
+    producer = make_producer(linger_ms=50)
     good, bad = producer.send(topic, b"x", b"key"), producer.send(topic, b"x")
     with pytest.raises(BrokerError, match="INVALID_RECORD"):
         bad.result(30)
@@ -243,7 +243,7 @@ def test_a_record_that_the_topic_refuses(make_topic, producing):
     assert producer.send(topic, b"x", b"key").result(30).offset == 0
 
 
-def test_an_unreachable_bootstrap():
+def test_unreachable_bootstrap_raises():
     """The error names the address and what to do."""
     port = free_port()
     with (
@@ -255,7 +255,7 @@ def test_an_unreachable_bootstrap():
     assert "bootstrap.servers" in str(caught.value)
 
 
-def test_a_bootstrap_that_does_not_answer():
+def test_silent_bootstrap_times_out():
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]
         settings = {"max_block_ms": 700, "socket_connection_setup_timeout_ms": 200}
@@ -267,9 +267,9 @@ def test_a_bootstrap_that_does_not_answer():
     assert f"127.0.0.1:{port} did not respond" in str(caught.value)
 
 
-def test_the_end(make_topic, producing):
+def test_close(make_topic, make_producer):
     topic = make_topic()
-    producer = producing(linger_ms=60_000, delivery_timeout_ms=120_000)
+    producer = make_producer(linger_ms=60_000, delivery_timeout_ms=120_000)
     future = producer.send(topic, b"x")
     producer.close()
     assert future.result().offset == 0
@@ -278,7 +278,7 @@ def test_the_end(make_topic, producing):
     producer.close()
 
 
-def test_async(broker, make_topic):
+def test_async_producer(broker, make_topic):
     topic = make_topic()
 
     async def work():
@@ -301,10 +301,10 @@ def test_async(broker, make_topic):
 
 
 @pytest.fixture
-def proxied():
+def proxied_broker():
     """A broker behind a proxy, of the kind that is tested."""
     kind = ApacheKafka if os.environ.get("OTTLA_COMPAT_BOOTSTRAP") else OttlaProcess
-    proxy = Proxy()
+    proxy = FaultyProxy()
     port = free_port()
     with kind(port=port, settings={"advertised.listeners": f"PLAINTEXT://127.0.0.1:{proxy.port}"}) as broker:
         proxy.target_port = port
@@ -314,9 +314,9 @@ def proxied():
             proxy.close()
 
 
-def test_lost_connections_neither_lose_nor_double(proxied):
+def test_lost_connections_cause_no_loss_or_duplicates(proxied_broker):
     """Answers get lost after their records are in the log; the connections break; the producer goes on."""
-    proxy, broker = proxied
+    proxy, broker = proxied_broker
     with Producer(
         bootstrap_servers=f"127.0.0.1:{proxy.port}", batch_size=500, linger_ms=1, retry_backoff_ms=10
     ) as producer:
@@ -326,7 +326,7 @@ def test_lost_connections_neither_lose_nor_double(proxied):
             proxy.drops_answers = round_number % 2 == 0
             futures += [producer.send("numbers", b"%d" % (round_number * 300 + index + 1)) for index in range(300)]
             time.sleep(0.05)
-            proxy.cut()
+            proxy.disconnect_all()
             proxy.drops_answers = False
         producer.flush(60)
         assert [future.result().offset for future in futures if future.result().offset >= 0] == [
@@ -338,7 +338,7 @@ def test_lost_connections_neither_lose_nor_double(proxied):
     ]
 
 
-def test_a_broker_that_restarts(broker):
+def test_broker_restart(broker):
     """Killed and started again in between: the log has everything once, in order."""
     kind = ApacheKafka if broker.process is None else OttlaProcess
     with kind() as mine, Producer(bootstrap_servers=mine.bootstrap, batch_size=300, linger_ms=1) as producer:
@@ -354,7 +354,7 @@ def test_a_broker_that_restarts(broker):
         ]
 
 
-def test_a_broker_that_stays_away(broker):
+def test_records_for_a_dead_broker_expire(broker):
     """What cannot be delivered fails in time, and memory is bounded meanwhile."""
     kind = ApacheKafka if broker.process is None else OttlaProcess
     settings = {"delivery_timeout_ms": 6000, "request_timeout_ms": 3000, "buffer_memory": 40_000, "max_block_ms": 3000}

@@ -98,14 +98,14 @@ def test_console_producer_and_consumer(run: Run, make_topic: MakeTopic) -> None:
         for name in ("key", "offset", "headers", "partition")
         for word in ("--formatter-property", f"print.{name}=true")
     ]
-    place = ["--topic", topic, "--partition", "0", "--timeout-ms", "15000"]
+    position = ["--topic", topic, "--partition", "0", "--timeout-ms", "15000"]
     consumer = TOOLS + "consumer.ConsoleConsumer"
-    assert run(consumer, *place, "--offset", "earliest", "--max-messages", "3", *printed).lines() == [
+    assert run(consumer, *position, "--offset", "earliest", "--max-messages", "3", *printed).lines() == [
         "Partition:0\tOffset:0\th1:a,h2:b\tk1\tv1",
         "Partition:0\tOffset:1\th1:x,h1:y\tk2\tnull",
         "Partition:0\tOffset:2\th:1\tnull\tv3",
     ]
-    assert run(consumer, *place, "--offset", "2", "--max-messages", "1").lines() == ["v3"]
+    assert run(consumer, *position, "--offset", "2", "--max-messages", "1").lines() == ["v3"]
 
 
 @pytest.mark.parametrize("codec", ["none", "lz4"])
@@ -302,8 +302,8 @@ def test_kafka_delete_records(broker: Broker, run: Run, make_topic: MakeTopic, t
     topic = make_topic(2)
     ConfluentClient().produce(broker.bootstrap, topic, [Sent(0, b"k", b"v%d" % i, (), START_MS + i) for i in range(9)])
 
-    def delete(*places: tuple[int, int]) -> list[str]:
-        wanted = [{"topic": topic, "partition": index, "offset": offset} for index, offset in places]
+    def delete(*offsets_to_delete: tuple[int, int]) -> list[str]:
+        wanted = [{"topic": topic, "partition": index, "offset": offset} for index, offset in offsets_to_delete]
         (tmp_path / "offsets.json").write_text(json.dumps({"partitions": wanted, "version": 1}))
         return sorted(
             run(TOOLS + "DeleteRecordsCommand", "--offset-json-file", str(tmp_path / "offsets.json")).lines()[2:]

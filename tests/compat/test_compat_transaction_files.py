@@ -20,7 +20,7 @@ def tools() -> None:
         pytest.skip(str(reason))
 
 
-def test_kafkas_tool_reads_every_file(tmp_path: Path) -> None:
+def test_kafka_dump_log_reads_transaction_files(tmp_path: Path) -> None:
     filled(open_log(tmp_path / "t-0")).close()
     files = [str(path) for path in sorted((tmp_path / "t-0").glob("0*"))]
     assert [Path(path).suffix for path in files] == [

@@ -16,7 +16,7 @@ from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from ottla.wire.schema import Message
 from tests.compat.conftest import Broker, MakeTopic
-from tests.compat.raw import Closed, RawConnection, framed, header_bytes, read_response, request_bytes
+from tests.compat.raw import ConnectionClosed, RawConnection, framed, header_bytes, read_response, request_bytes
 from tests.compat.record import noise
 
 REQUEST_BYTES_MAX = 104_857_600
@@ -42,10 +42,10 @@ def end_offset(topic: str) -> ListOffsetsRequest:
 
 
 @pytest.fixture
-def led_topic(broker: Broker, make_topic: MakeTopic) -> str:
+def ready_topic(broker: Broker, make_topic: MakeTopic) -> str:
     """A topic whose leader knows that it is one."""
     topic = make_topic(1, max_message_bytes="20000000")
-    wait_until_led(broker, topic)
+    wait_for_leader(broker, topic)
     return topic
 
 
@@ -56,10 +56,10 @@ def resident_bytes(pid: int) -> int:
     return int(found[1]) * 1024 if found else 0
 
 
-def wait_until_led(broker: Broker, topic: str) -> None:
+def wait_for_leader(broker: Broker, topic: str) -> None:
     with RawConnection(broker.address) as connection:
         deadline = time.monotonic() + 15
-        while connection.ask(end_offset(topic), 7).topics[0].partitions[0].error_code:
+        while connection.call(end_offset(topic), 7).topics[0].partitions[0].error_code:
             assert time.monotonic() < deadline
             time.sleep(0.005)
 
@@ -78,9 +78,9 @@ def some_requests(topic: str, count: int) -> list[tuple[Message, int]]:
     return [chosen.choice(kinds) for _ in range(count)]
 
 
-def test_pipelined_requests_are_answered_in_order(broker: Broker, led_topic: str) -> None:
-    """A hundred requests in one write; each answer is of the kind and the version that was asked for."""
-    requests = some_requests(led_topic, 100)
+def test_pipelined_requests_get_responses_in_order(broker: Broker, ready_topic: str) -> None:
+    """A hundred requests in one write; each response is of the kind and the version that was asked for."""
+    requests = some_requests(ready_topic, 100)
     with RawConnection(broker.address) as connection:
         connection.send_bytes(
             b"".join(framed(request_bytes(request, version, i)) for i, (request, version) in enumerate(requests))
@@ -90,11 +90,11 @@ def test_pipelined_requests_are_answered_in_order(broker: Broker, led_topic: str
             assert correlation_id == i
 
 
-def test_a_pipelined_fetch_sees_what_was_produced_before_it(broker: Broker, led_topic: str) -> None:
+def test_pipelined_fetch_sees_earlier_produce(broker: Broker, ready_topic: str) -> None:
     with RawConnection(broker.address) as connection:
         requests: list[tuple[Message, int]] = []
         for i in range(20):
-            requests += [(produce(led_topic, b"value %d" % i), 11), (fetch(led_topic, i), 12)]
+            requests += [(produce(ready_topic, b"value %d" % i), 11), (fetch(ready_topic, i), 12)]
         connection.send_bytes(
             b"".join(framed(request_bytes(request, version, i)) for i, (request, version) in enumerate(requests))
         )
@@ -104,8 +104,8 @@ def test_a_pipelined_fetch_sees_what_was_produced_before_it(broker: Broker, led_
             assert b"value %d" % i in bytes(records)
 
 
-def test_a_request_byte_by_byte(broker: Broker, led_topic: str) -> None:
-    requests = [(produce(led_topic, b"dripped"), 11), (fetch(led_topic, 0), 12)]
+def test_request_sent_byte_by_byte(broker: Broker, ready_topic: str) -> None:
+    requests = [(produce(ready_topic, b"dripped"), 11), (fetch(ready_topic, 0), 12)]
     with RawConnection(broker.address) as connection:
         for request, version in requests:
             for byte in framed(request_bytes(request, version)):
@@ -115,10 +115,10 @@ def test_a_request_byte_by_byte(broker: Broker, led_topic: str) -> None:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_requests_cut_anywhere(broker: Broker, led_topic: str, seed: int) -> None:
+def test_requests_in_arbitrary_pieces(broker: Broker, ready_topic: str, seed: int) -> None:
     """Pieces that end inside sizes, headers and batches, and hold several requests."""
     chosen = random.Random(seed)
-    requests = [*some_requests(led_topic, 30), (produce(led_topic, noise(100_000, seed)), 11)]
+    requests = [*some_requests(ready_topic, 30), (produce(ready_topic, noise(100_000, seed)), 11)]
     stream = b"".join(framed(request_bytes(request, version, i)) for i, (request, version) in enumerate(requests))
     with RawConnection(broker.address) as connection:
         position = 0
@@ -131,16 +131,16 @@ def test_requests_cut_anywhere(broker: Broker, led_topic: str, seed: int) -> Non
 
 
 @pytest.mark.parametrize("size", [REQUEST_BYTES_MAX + 1, 2**31 - 1, -1, -(2**31)])
-def test_an_impossible_size_closes_that_connection_only(broker: Broker, size: int) -> None:
+def test_invalid_frame_size_closes_only_that_connection(broker: Broker, size: int) -> None:
     with RawConnection(broker.address) as other, RawConnection(broker.address) as connection:
-        other.ask(ApiVersionsRequest(), 0)
-        connection.ask(ApiVersionsRequest(), 0)
+        other.call(ApiVersionsRequest(), 0)
+        connection.call(ApiVersionsRequest(), 0)
         connection.send_bytes(struct.pack(">i", size) + header_bytes(18, 0))
         assert connection.is_closed()
-        assert other.ask(ApiVersionsRequest(), 0).error_code == 0
+        assert other.call(ApiVersionsRequest(), 0).error_code == 0
 
 
-BOMBS = {
+INVALID_LENGTHS = {
     "an array of 2^31 - 1 topics": header_bytes(3, 1) + struct.pack(">i", 2**31 - 1),
     "an array of -1 topics where none may be null": header_bytes(19, 2) + struct.pack(">iib", -1, 1000, 0),
     "an array of -2 topics where none may be null": header_bytes(19, 2) + struct.pack(">iib", -2, 1000, 0),
@@ -156,29 +156,29 @@ BOMBS = {
 }
 
 
-@pytest.mark.parametrize("bomb", BOMBS)
-def test_lengths_that_lie_close_that_connection_only(broker: Broker, bomb: str) -> None:
+@pytest.mark.parametrize("bomb", INVALID_LENGTHS)
+def test_invalid_lengths_close_only_that_connection(broker: Broker, body: str) -> None:
     with RawConnection(broker.address) as other, RawConnection(broker.address) as connection:
-        connection.send_frame(BOMBS[bomb])
+        connection.send_frame(INVALID_LENGTHS[body])
         assert connection.is_closed()
-        assert other.ask(ApiVersionsRequest(), 0).error_code == 0
+        assert other.call(ApiVersionsRequest(), 0).error_code == 0
 
 
-def test_half_a_request_disturbs_nobody(broker: Broker, led_topic: str) -> None:
+def test_incomplete_request_does_not_affect_others(broker: Broker, ready_topic: str) -> None:
     """Those who leave in the middle of a large request leave nothing behind."""
-    whole = framed(request_bytes(produce(led_topic, noise(1_000_000)), 11))
+    whole = framed(request_bytes(produce(ready_topic, noise(1_000_000)), 11))
     for size in [2, 4, 100, len(whole) - 1]:
         with RawConnection(broker.address) as connection:
             connection.send_bytes(whole[:size])
     with RawConnection(broker.address) as connection:
-        assert connection.ask(end_offset(led_topic), 7).topics[0].partitions[0].offset == 0
+        assert connection.call(end_offset(ready_topic), 7).topics[0].partitions[0].offset == 0
 
 
-def test_an_error_without_an_answer_closes_the_connection(broker: Broker, led_topic: str) -> None:
+def test_acks_0_error_closes_the_connection(broker: Broker, ready_topic: str) -> None:
     """acks=0: closing is the only way to say that something is wrong."""
     with RawConnection(broker.address) as connection:
-        connection.send(produce(led_topic, b"fine", acks=0), 11)
-        assert connection.ask(end_offset(led_topic), 7).topics[0].partitions[0].offset == 1
+        connection.send(produce(ready_topic, b"fine", acks=0), 11)
+        assert connection.call(end_offset(ready_topic), 7).topics[0].partitions[0].offset == 1
         connection.send(produce("compat no such topic", b"lost", acks=0), 11)
         assert connection.is_closed()
 
@@ -195,58 +195,58 @@ def test_two_hundred_connections(broker: Broker) -> None:
             connection.close()
 
 
-def test_a_record_larger_than_all_limits_arrives(broker: Broker, led_topic: str) -> None:
+def test_record_larger_than_fetch_limits_is_returned(broker: Broker, ready_topic: str) -> None:
     """The first batch of a fetch is given whole, or a consumer could never pass it."""
     value = noise(5_000_000)
     with RawConnection(broker.address) as connection:
-        connection.ask(produce(led_topic, value), 11)
-        connection.ask(produce(led_topic, b"next"), 11)
-        answer = connection.ask(fetch(led_topic, 0, partition_max_bytes=100_000, max_bytes=100_000), 12)
-        records = bytes(answer.responses[0].partitions[0].records)
+        connection.call(produce(ready_topic, value), 11)
+        connection.call(produce(ready_topic, b"next"), 11)
+        response = connection.call(fetch(ready_topic, 0, partition_max_bytes=100_000, max_bytes=100_000), 12)
+        records = bytes(response.responses[0].partitions[0].records)
         assert value in records
         assert b"next" not in records
 
 
-def test_a_slow_reader_costs_neither_memory_nor_others(broker: Broker, led_topic: str) -> None:
+def test_slow_reader_is_throttled_without_affecting_others(broker: Broker, ready_topic: str) -> None:
     """Sixty fetches of 10 MB are asked for and not read: the broker holds them back, serves others, and gives all of it in the end."""
     value = noise(10_000_000)
     pipelined = 60
     with RawConnection(broker.address) as other, RawConnection(broker.address, receive_buffer=65_536) as slow:
-        assert other.ask(produce(led_topic, value), 11).responses[0].partition_responses[0].error_code == 0
-        other.ask(fetch(led_topic, 0, partition_max_bytes=20_000_000), 12)
+        assert other.call(produce(ready_topic, value), 11).responses[0].partition_responses[0].error_code == 0
+        other.call(fetch(ready_topic, 0, partition_max_bytes=20_000_000), 12)
         before = resident_bytes(broker.process.pid) if broker.process else 0
-        asked = fetch(led_topic, 0, partition_max_bytes=20_000_000)
+        asked = fetch(ready_topic, 0, partition_max_bytes=20_000_000)
         slow.send_bytes(b"".join(framed(request_bytes(asked, 12, i)) for i in range(pipelined)))
         slow_answers = 0
         waits = []
         for _ in range(200):
             start = time.perf_counter()
-            other.ask(produce(led_topic, b"small"), 11)
+            other.call(produce(ready_topic, b"small"), 11)
             waits.append(time.perf_counter() - start)
         if broker.process:
             grown = resident_bytes(broker.process.pid) - before
             assert grown < 100 << 20, f"the broker grew by {grown >> 20} MB"
         assert sorted(waits)[len(waits) // 2] < 0.25
         for i in range(3):
-            correlation_id, answer = read_response(FetchRequest, 12, slow.receive_frame())
+            correlation_id, response = read_response(FetchRequest, 12, slow.receive_frame())
             assert correlation_id == i
-            assert value in bytes(answer.responses[0].partitions[0].records)
+            assert value in bytes(response.responses[0].partitions[0].records)
             slow_answers += 1
         assert slow_answers == 3
 
 
-def test_one_who_never_reads_is_cut_off_or_held(broker: Broker, led_topic: str) -> None:
+def test_client_that_never_reads_is_paused_or_closed(broker: Broker, ready_topic: str) -> None:
     """Requests without end from one who reads no answers: at some point the broker stops taking them."""
     with RawConnection(broker.address) as writer:
-        writer.ask(produce(led_topic, noise(1_000_000)), 11)
-    frame = framed(request_bytes(fetch(led_topic, 0, partition_max_bytes=2_000_000), 12))
+        writer.call(produce(ready_topic, noise(1_000_000)), 11)
+    frame = framed(request_bytes(fetch(ready_topic, 0, partition_max_bytes=2_000_000), 12))
     with RawConnection(broker.address, receive_buffer=65_536) as deaf, RawConnection(broker.address) as other:
         deaf.socket.settimeout(0.5)
         held = False
         try:
             for _ in range(200_000):
                 deaf.send_bytes(frame)
-        except (TimeoutError, Closed):
+        except (TimeoutError, ConnectionClosed):
             held = True
         assert held
-        assert other.ask(ApiVersionsRequest(), 0).error_code == 0
+        assert other.call(ApiVersionsRequest(), 0).error_code == 0

@@ -1,4 +1,5 @@
-"""Files as a crash, or worse, may leave them: the tail is cut after the last whole batch, indexes are made anew."""
+"""Files as a crash, or worse, may leave them: the tail is truncated after the last complete batch, indexes are
+rebuilt."""
 
 import os
 import struct
@@ -22,17 +23,17 @@ TOPIC = "torn"
 
 
 def produce(connection: RawConnection, number: int, producer_id: int) -> tuple[int, int]:
-    """Error code and offset of one batch, whose sequence is its number."""
+    """Produce one batch whose sequence is its number. Return error code and offset."""
     records = [Record(0, START_MS + number, b"k", b"%d " % number + b"x" * 40_000)]
     batch = build_batch(records, producer_id=producer_id, producer_epoch=0, base_sequence=number)
     data = [PartitionProduceData(index=0, records=bytes(batch))]
     request = ProduceRequest(acks=-1, timeout_ms=10_000, topic_data=[TopicProduceData(name=TOPIC, partition_data=data)])
-    answer = connection.ask(request, 11).responses[0].partition_responses[0]
-    return answer.error_code, answer.base_offset
+    response = connection.call(request, 11).responses[0].partition_responses[0]
+    return response.error_code, response.base_offset
 
 
 def fill(broker: BrokerProcess) -> int:
-    """Three segments of idempotent batches, one record each; returns the producer's id."""
+    """Produce three segments of idempotent batches with one record each. Return the producer id."""
     create_topic(broker.bootstrap, TOPIC, 1, {"segment.bytes": "1048576", "index.interval.bytes": "4096"})
     with RawConnection(address(broker)) as connection:
         producer_id = new_producer_id(connection)
@@ -72,7 +73,7 @@ def append(data: bytes) -> Callable[[Path], None]:
     return change
 
 
-def cut(count: int) -> Callable[[Path], None]:
+def truncate_by(count: int) -> Callable[[Path], None]:
     def change(directory: Path) -> None:
         os.truncate(active(directory), active(directory).stat().st_size - count)
 
@@ -95,8 +96,8 @@ def remove(suffix: str) -> Callable[[Path], None]:
     return change
 
 
-def scribble(suffix: str) -> Callable[[Path], None]:
-    """An index of a crashed node need not be right: it is not flushed with its log."""
+def corrupt(suffix: str) -> Callable[[Path], None]:
+    """Overwrite files that are not flushed with the log, so that they may be wrong after a crash."""
 
     def change(directory: Path) -> None:
         for path in directory.glob(f"*.{suffix}"):
@@ -123,48 +124,48 @@ DAMAGES: dict[str, tuple[Callable[[Path], None], int]] = {
     "zeros at the end": (append(bytes(100_000)), BATCHES),
     "junk at the end": (append(b"\x07" * 5000), BATCHES),
     "a batch with a wrong checksum at the end": (append(NEXT[:-1] + b"?"), BATCHES),
-    "the last batch is cut by a byte": (cut(1), BATCHES - 1),
-    "the last batch is cut to its beginning": (cut(40_000), BATCHES - 1),
+    "the last batch lacks a byte": (truncate_by(1), BATCHES - 1),
+    "the last batch lacks its records": (truncate_by(40_000), BATCHES - 1),
     "a bit of the last batch is wrong": (flip_in_last_batch, BATCHES - 1),
     "no offset indexes": (remove("index"), BATCHES),
     "no time indexes": (remove("timeindex"), BATCHES),
     "empty indexes": (empty("index"), BATCHES),
-    "wrong offset indexes": (scribble("index"), BATCHES),
-    "wrong time indexes": (scribble("timeindex"), BATCHES),
+    "wrong offset indexes": (corrupt("index"), BATCHES),
+    "wrong time indexes": (corrupt("timeindex"), BATCHES),
     "no producer snapshots": (remove("snapshot"), BATCHES),
-    "wrong producer snapshots": (scribble("snapshot"), BATCHES),
+    "wrong producer snapshots": (corrupt("snapshot"), BATCHES),
     "no leader epochs": (lambda directory: (directory / "leader-epoch-checkpoint").unlink(missing_ok=True), BATCHES),
 }
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_damaged_directory_is_repaired(start_broker: StartBroker, damage: str) -> None:
-    """The log goes on after the last whole batch, for readers, writers and idempotent producers."""
+    """The log continues after the last complete batch, for readers, writers and idempotent producers."""
     broker = start_broker()
     producer_id = fill(broker)
     directory = broker.data_dir / f"{TOPIC}-0"
     assert len(list(directory.glob("*.log"))) == 3
     broker.kill()
-    change, kept = DAMAGES[damage]
+    change, end = DAMAGES[damage]
     change(directory)
     broker.start()
     wait_until_led(broker)
 
-    assert numbers(broker) == list(range(kept))
+    assert numbers(broker) == list(range(end))
     with RawConnection(address(broker)) as connection:
-        last = kept - 1
-        assert produce(connection, last, producer_id) == (0, last), "a duplicate is known after the crash"
-        assert produce(connection, kept + 1, producer_id)[0] == 45, "a gap is seen after the crash"
-        assert produce(connection, kept, producer_id) == (0, kept)
-    assert numbers(broker) == list(range(kept + 1))
+        last = end - 1
+        assert produce(connection, last, producer_id) == (0, last), "a duplicate is recognized after the crash"
+        assert produce(connection, end + 1, producer_id)[0] == 45, "a gap is rejected after the crash"
+        assert produce(connection, end, producer_id) == (0, end)
+    assert numbers(broker) == list(range(end + 1))
     checked = check_partition(directory)
-    assert (checked.segments, checked.end_offset) == (3, kept + 1)
+    assert (checked.segments, checked.end_offset) == (3, end + 1)
     assert checked.offset_entries > 10
     assert checked.time_entries > 10
 
 
 def test_many_crashes_without_load(start_broker: StartBroker) -> None:
-    """A node that is killed again and again while it starts loses nothing either."""
+    """A node that is killed repeatedly during startup loses nothing."""
     broker = start_broker()
     fill(broker)
     for _ in range(5):

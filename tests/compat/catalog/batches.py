@@ -19,33 +19,33 @@ from ottla.wire.batches import (
     write_checksum,
 )
 from tests.compat.catalog.case import START_MS, Batch, Case, NewTopic, records
-from tests.compat.catalog.sending import END, HELD, produce
+from tests.compat.catalog.sending import END_OFFSET, READ_BACK, produce
 
-Damage = Callable[[bytearray], bytes | bytearray]
+Corruption = Callable[[bytearray], bytes | bytearray]
 ONE = (NewTopic("a"),)
 STRICT = (NewTopic("a", 1, {"message.timestamp.before.max.ms": "1000"}),)
 FAR_MS = 1 << 50
 MARKER = [Record(0, START_MS, b"\0\0\0\1", b"\0\0\0\0\0\0")]
 
 
-def put(position: int, code: str, value: int, *, checked: bool = True) -> Damage:
+def put(position: int, code: str, value: int, *, checked: bool = True) -> Corruption:
     """Write a number into the batch; `checked`: and make the checksum fit."""
 
-    def damage(batch: bytearray) -> bytearray:
+    def corrupt(batch: bytearray) -> bytearray:
         pack_into(code, batch, position, value)
         if checked:
             write_checksum(batch)
         return batch
 
-    return damage
+    return corrupt
 
 
-def put_byte_in_records(index: int, value: int) -> Damage:
+def put_byte_in_records(index: int, value: int) -> Corruption:
     return put(RECORDS_AT + index, ">B", value)
 
 
-def with_payload(payload: bytes, attributes: int) -> Damage:
-    def damage(batch: bytearray) -> bytearray:
+def with_payload(payload: bytes, attributes: int) -> Corruption:
+    def corrupt(batch: bytearray) -> bytearray:
         del batch[RECORDS_AT:]
         batch += payload
         pack_into(">i", batch, LENGTH_AT, len(batch) - 12)
@@ -53,18 +53,18 @@ def with_payload(payload: bytes, attributes: int) -> Damage:
         write_checksum(batch)
         return batch
 
-    return damage
+    return corrupt
 
 
-def trimmed(count: int) -> Damage:
+def trimmed(count: int) -> Corruption:
     return lambda batch: batch[:-count]
 
 
-def followed_by(more: bytes) -> Damage:
+def followed_by(more: bytes) -> Corruption:
     return lambda batch: batch + more
 
 
-DAMAGES: dict[str, Damage] = {
+CORRUPTIONS: dict[str, Corruption] = {
     "checksum": put(CRC_AT, ">I", 1, checked=False),
     "magic 0": put(MAGIC_AT, ">b", 0),
     "magic 1": put(MAGIC_AT, ">b", 1),
@@ -127,7 +127,7 @@ def stamped(timestamp: int, codec: int = 0) -> Batch:
 def mixed(codec: int) -> Batch:
     """Offset deltas that do not count up: the second record has the first's."""
 
-    def damage(batch: bytearray) -> bytearray:
+    def corrupt(batch: bytearray) -> bytearray:
         plain = build_batch(records(3))
         plain[RECORDS_AT + 14] = 0
         if codec:
@@ -139,38 +139,40 @@ def mixed(codec: int) -> Batch:
         write_checksum(plain)
         return plain
 
-    return Batch(records(3), damage=damage)
+    return Batch(records(3), corrupt=corrupt)
 
 
 CASES = [
     *(
-        Case(what, (produce(Batch(records(3), damage=damage)), END), ONE, versions=(3, 12, 13))
-        for what, damage in DAMAGES.items()
+        Case(what, (produce(Batch(records(3), corrupt=corrupt)), END_OFFSET), ONE, versions=(3, 12, 13))
+        for what, corrupt in CORRUPTIONS.items()
     ),
     *(
-        Case(f"timestamp {what}", (produce(stamped(stamp)), END), ONE, versions=(3, 13))
+        Case(f"timestamp {what}", (produce(stamped(stamp)), END_OFFSET), ONE, versions=(3, 13))
         for what, stamp in STAMPS.items()
     ),
     *(
-        Case(f"timestamp {what}, compressed", (produce(stamped(stamp, 1)), END), ONE, versions=(13,))
+        Case(f"timestamp {what}, compressed", (produce(stamped(stamp, 1)), END_OFFSET), ONE, versions=(13,))
         for what, stamp in STAMPS.items()
     ),
-    Case("timestamp too far back for the topic", (produce(Batch(records(3))), END), STRICT, versions=(3, 7, 8, 13)),
+    Case(
+        "timestamp too far back for the topic", (produce(Batch(records(3))), END_OFFSET), STRICT, versions=(3, 7, 8, 13)
+    ),
     Case(
         "timestamp too far ahead does not matter with the broker's time",
         (produce(stamped(FAR_MS)),),
         (NewTopic("a", 1, {"message.timestamp.type": "LogAppendTime"}),),
         versions=(3, 13),
     ),
-    Case("offset deltas in disorder", (produce(mixed(0)), END), ONE, versions=(3, 13)),
+    Case("offset deltas in disorder", (produce(mixed(0)), END_OFFSET), ONE, versions=(3, 13)),
     *(
-        Case(f"offset deltas in disorder, codec {codec}", (produce(mixed(codec)), END), ONE, versions=(7, 13))
+        Case(f"offset deltas in disorder, codec {codec}", (produce(mixed(codec)), END_OFFSET), ONE, versions=(7, 13))
         for codec in (1, 2, 3, 4)
     ),
-    Case("a control batch", (produce(Batch(MARKER, is_control=True)), END), ONE, versions=(3, 13)),
+    Case("a control batch", (produce(Batch(MARKER, is_control=True)), END_OFFSET), ONE, versions=(3, 13)),
     Case(
         "junk behind a batch is not kept",
-        (produce(Batch(records(2), damage=followed_by(b"junk"))), HELD),
+        (produce(Batch(records(2), corrupt=followed_by(b"junk"))), READ_BACK),
         ONE,
         versions=(13,),
     ),

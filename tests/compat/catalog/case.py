@@ -1,8 +1,8 @@
 """What a case of the catalog is made of: plain data, with placeholders for what only a run knows.
 
 A case asks one thing in all the versions that can say it. Names of topics and groups are written `$a`, `$b`, ..., ids of members that
-the broker gave `@a`, `@b`, ...; the run makes them unique and writes them back into the answer. So the same case is asked of any
-broker, and its answers can be compared.
+the broker gave `@a`, `@b`, ...; the run makes them unique and writes them back into the response. So the same case is requested of any
+broker, and its responses can be compared.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -15,7 +15,7 @@ from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from ottla.wire.schema import Message
 
 LAST_SESSION = 1_234_567_890
-"""In a fetch: the session that the answer before gave."""
+"""In a fetch: the session that the response before gave."""
 NODE = 1_234_567_891
 """The broker's id."""
 UNKNOWN_ID = Uuid(b"no topic has it!")
@@ -29,7 +29,7 @@ def topic_id(name: str) -> Uuid:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Stands for a record batch; a `producer` is one that a `NewProducer` step made. `damage` changes the bytes at the end."""
+    """Stands for a record batch; a `producer` is one that a `NewProducer` step made. `corrupt` changes the bytes at the end."""
 
     records: Sequence[Record]
     codec: int = 0
@@ -38,26 +38,26 @@ class Batch:
     sequence: int = 0
     is_control: bool = False
     is_transactional: bool = False
-    damage: Callable[[bytearray], bytes | bytearray] | None = None
+    corrupt: Callable[[bytearray], bytes | bytearray] | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
-    """A request, or how to make it for a version, and its answer. Without a version, the one that the case is run in."""
+class Call:
+    """A request, or how to make it for a version, and its response. Without a version, the one that the case is run in."""
 
     request: Message | Callable[[int], Message]
     version: int | None = None
     until: Callable[[Any], bool] | None = None
-    """Asked again until the answer is so: what one request changed, another sees a moment later."""
+    """Asked again until the response is so: what one request changed, another sees a moment later."""
     on: str = ""
     """The connection, by a name that the case gives it."""
     member: str | None = None
-    """The member id in the answer is known as `@member` from here on."""
+    """The member id in the response is known as `@member` from here on."""
 
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """A request that may have to wait for others; `Await` takes its answer."""
+    """A request that may have to wait for others; `Await` takes its response."""
 
     request: Message
     version: int | None = None
@@ -66,30 +66,30 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class Await:
-    """The answer to what was started on this connection."""
+    """The response to what was started on this connection."""
 
     on: str = ""
     member: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Leave:
+class Disconnect:
     """A connection is closed by the client."""
 
     on: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Tell:
-    """A request that has no answer: Produce with acks=0."""
+class SendOnly:
+    """A request that has no response: Produce with acks=0."""
 
     request: Message
     version: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
-    """Bytes of a frame behind its size; what comes back is read as the answer to `read_as`, or the connection is closed."""
+class RawFrame:
+    """Bytes of a frame behind its size; what comes back is read as the response to `read_as`, or the connection is closed."""
 
     contents: bytes
     read_as: type[Message]
@@ -119,7 +119,7 @@ class Fill:
     partition: int = 0
 
 
-Step = Ask | Start | Await | Leave | Tell | Frame | NewTopic | NewProducer | Fill
+Step = Call | Start | Await | Disconnect | SendOnly | RawFrame | NewTopic | NewProducer | Fill
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,20 +134,22 @@ class Case:
     def all_versions(self) -> Sequence[int]:
         if self.versions is not None:
             return self.versions
-        first = next(step.request for step in self.steps if isinstance(step, Ask))
+        first = next(step.request for step in self.steps if isinstance(step, Call))
         assert isinstance(first, Message), f"{self.name}: say the versions"
         return range(type(first).MIN_VERSION, type(first).MAX_VERSION + 1)
 
 
-def shown(name: str, partitions: int) -> Ask:
+def described_topic(name: str, partitions: int) -> Call:
     """The topic's metadata, once it has so many partitions; 0: once it is not there."""
 
-    def settled(answer: Any) -> bool:
-        topic = answer.topics[0]
+    def is_applied(response: Any) -> bool:
+        topic = response.topics[0]
         led = all(partition.leader_id >= 0 for partition in topic.partitions)
         return len(topic.partitions) == partitions and led and (topic.error_code == 0) == (partitions > 0)
 
-    return Ask(MetadataRequest(topics=[MetadataRequestTopic(name=name)], allow_auto_topic_creation=False), 12, settled)
+    return Call(
+        MetadataRequest(topics=[MetadataRequestTopic(name=name)], allow_auto_topic_creation=False), 12, is_applied
+    )
 
 
 def records(count: int, *, first: int = 0, step_ms: int = 1000, key: bytes | None = b"k") -> list[Record]:

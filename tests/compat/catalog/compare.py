@@ -1,4 +1,4 @@
-"""Where a broker's answers differ from those that are kept, one line per difference.
+"""Where a broker's responses differ from those that are kept, one line per difference.
 
 python -m tests.compat.catalog.compare 127.0.0.1:9092 [CATALOG...]
 """
@@ -9,7 +9,7 @@ from typing import Any
 
 from tests.compat.catalog.recorded import CATALOGS, cases, key, load
 from tests.compat.catalog.runner import Run
-from tests.compat.raw import Silent
+from tests.compat.raw import ResponseTimeout
 
 
 def differences(expected: Any, found: Any, path: str = "") -> Iterator[str]:
@@ -31,21 +31,21 @@ def _short(value: Any) -> str:
 
 def main(bootstrap: str, *catalogs: str) -> None:
     host, _, port = bootstrap.rpartition(":")
-    asked = wrong = 0
+    requested = wrong = 0
     for catalog in catalogs or CATALOGS:
         expected = load(catalog)
         for case in cases(catalog):
             for version in case.all_versions():
-                asked += 1
+                requested += 1
                 try:
-                    found: Any = Run((host, int(port)), version).answers(case)
-                except (AssertionError, OSError, ValueError, Silent) as error:
+                    found: Any = Run((host, int(port)), version).responses(case)
+                except (AssertionError, OSError, ValueError, ResponseTimeout) as error:
                     found = repr(error)
                 lines = list(differences(expected[key(case, version)], found))
                 wrong += bool(lines)
                 for line in lines[:8]:
                     print(f"{catalog}: {key(case, version)}: {line}")
-    print(f"{wrong} of {asked} answers differ")
+    print(f"{wrong} of {requested} answers differ")
 
 
 if __name__ == "__main__":

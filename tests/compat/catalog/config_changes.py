@@ -7,7 +7,7 @@ from ottla.wire.messages import alter_configs, incremental_alter_configs
 from ottla.wire.messages.alter_configs import AlterConfigsRequest
 from ottla.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from ottla.wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
-from tests.compat.catalog.case import Ask, Case, NewTopic
+from tests.compat.catalog.case import Call, Case, NewTopic
 
 TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
 SET, DELETE, APPEND, SUBTRACT = range(4)
@@ -30,12 +30,12 @@ def changed(*changes: Change, kind: int = TOPIC, name: str = "$a") -> incrementa
     return incremental_alter_configs.AlterConfigsResource(resource_type=kind, resource_name=name, configs=entries)
 
 
-def replace(*resources: Any, validate_only: bool = False) -> Ask:
-    return Ask(AlterConfigsRequest(resources=list(resources), validate_only=validate_only))
+def replace(*resources: Any, validate_only: bool = False) -> Call:
+    return Call(AlterConfigsRequest(resources=list(resources), validate_only=validate_only))
 
 
-def change(*resources: Any, validate_only: bool = False) -> Ask:
-    return Ask(IncrementalAlterConfigsRequest(resources=list(resources), validate_only=validate_only))
+def change(*resources: Any, validate_only: bool = False) -> Call:
+    return Call(IncrementalAlterConfigsRequest(resources=list(resources), validate_only=validate_only))
 
 
 def described(
@@ -43,16 +43,16 @@ def described(
     kind: int = TOPIC,
     name: str = "$a",
     **expected: str | None,
-) -> Ask:
+) -> Call:
     """Asked until what was changed is seen."""
     resource = DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=list(keys))
-    wanted = {key.replace("_", "."): value for key, value in expected.items()}
+    expected_values = {key.replace("_", "."): value for key, value in expected.items()}
 
-    def settled(answer: Any) -> bool:
-        found = {entry.name: entry.value for entry in answer.results[0].configs}
-        return all(found.get(key) == value for key, value in wanted.items())
+    def is_applied(response: Any) -> bool:
+        found = {entry.name: entry.value for entry in response.results[0].configs}
+        return all(found.get(key) == value for key, value in expected_values.items())
 
-    return Ask(DescribeConfigsRequest(resources=[resource], include_synonyms=True), 4, settled)
+    return Call(DescribeConfigsRequest(resources=[resource], include_synonyms=True), 4, is_applied)
 
 
 REPLACING = [

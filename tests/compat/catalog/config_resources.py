@@ -8,18 +8,18 @@ from ottla.wire.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
 )
 from ottla.wire.messages.list_config_resources import ListConfigResourcesRequest
-from tests.compat.catalog.case import Ask, Case, NewTopic
+from tests.compat.catalog.case import Call, Case, NewTopic
 
 TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
 
 
-def of(*kinds: int, until: Any = None) -> Ask:
-    return Ask(ListConfigResourcesRequest(resource_types=list(kinds)), None, until)
+def of(*kinds: int, until: Any = None) -> Call:
+    return Call(ListConfigResourcesRequest(resource_types=list(kinds)), None, until)
 
 
-def configured(kind: int, name: str, config: str, value: str | None) -> Ask:
+def configured(kind: int, name: str, config: str, value: str | None) -> Call:
     entry = AlterableConfig(name=config, config_operation=0 if value is not None else 1, value=value)
-    return Ask(
+    return Call(
         IncrementalAlterConfigsRequest(
             resources=[AlterConfigsResource(resource_type=kind, resource_name=name, configs=[entry])]
         ),
@@ -28,7 +28,7 @@ def configured(kind: int, name: str, config: str, value: str | None) -> Ask:
 
 
 def names(name: str) -> Any:
-    return lambda answer: any(resource.resource_name.endswith(name) for resource in answer.config_resources)
+    return lambda response: any(resource.resource_name.endswith(name) for resource in response.config_resources)
 
 
 CASES = [
@@ -53,7 +53,7 @@ CASES = [
         "client metrics",
         (
             configured(CLIENT_METRICS, "$m", "interval.ms", "60000"),
-            Ask(ListConfigResourcesRequest(), 0, names("-m")),
+            Call(ListConfigResourcesRequest(), 0, names("-m")),
             of(CLIENT_METRICS),
             configured(CLIENT_METRICS, "$m", "interval.ms", None),
         ),

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from ottla.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
-from tests.compat.catalog.case import Ask, Case, NewTopic
+from tests.compat.catalog.case import Call, Case, NewTopic
 
 TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
 OWN = (NewTopic("a", 1, {"retention.ms": "1000000", "cleanup.policy": "compact"}),)
@@ -11,21 +11,21 @@ OWN = (NewTopic("a", 1, {"retention.ms": "1000000", "cleanup.policy": "compact"}
 
 def of(
     kind: int, name: str, keys: Sequence[str] | None = None, *, synonyms: bool = False, documented: bool = False
-) -> Ask:
+) -> Call:
     resource = DescribeConfigsResource(
         resource_type=kind, resource_name=name, configuration_keys=None if keys is None else list(keys)
     )
-    return Ask(
+    return Call(
         DescribeConfigsRequest(resources=[resource], include_synonyms=synonyms, include_documentation=documented)
     )
 
 
-def of_both(*names: str) -> Ask:
+def of_both(*names: str) -> Call:
     resources = [
         DescribeConfigsResource(resource_type=TOPIC, resource_name=name, configuration_keys=["retention.ms"])
         for name in names
     ]
-    return Ask(DescribeConfigsRequest(resources=resources))
+    return Call(DescribeConfigsRequest(resources=resources))
 
 
 FEW = ["retention.ms", "cleanup.policy", "segment.bytes"]
@@ -56,7 +56,7 @@ CASES = [
     Case("of an empty name", (of(TOPIC, ""),)),
     Case("of two topics, one of them unknown", (of_both("$a", "$no"),), OWN),
     Case("of a topic twice", (of_both("$a", "$a"),), OWN),
-    Case("of nothing", (Ask(DescribeConfigsRequest()),)),
+    Case("of nothing", (Call(DescribeConfigsRequest()),)),
     Case("a few of the broker", (of(BROKER, "1", OF_BROKER, synonyms=True),)),
     Case("a few of the broker without synonyms", (of(BROKER, "1", OF_BROKER),)),
     Case("an unknown one of the broker", (of(BROKER, "1", ["no.such.config"]),), versions=(1, 4)),

@@ -2,8 +2,8 @@
 
 from ottla.wire.messages.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
 from ottla.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
-from tests.compat.catalog.case import START_MS, Ask, Batch, Case, Fill, NewTopic, records
-from tests.compat.catalog.sending import fetch_request, place
+from tests.compat.catalog.case import START_MS, Batch, Call, Case, Fill, NewTopic, records
+from tests.compat.catalog.sending import fetch_partition, fetch_request
 
 FILLED = (NewTopic("a", 2), Fill(Batch(records(5))), Fill(Batch(records(5, first=5), codec=1)))
 SMALL = (
@@ -12,29 +12,29 @@ SMALL = (
 )
 
 
-def delete(*parts: tuple[int, int], name: str = "$a", timeout_ms: int = 10_000) -> Ask:
+def delete(*parts: tuple[int, int], name: str = "$a", timeout_ms: int = 10_000) -> Call:
     entries = [DeleteRecordsPartition(partition_index=index, offset=offset) for index, offset in parts]
-    return Ask(DeleteRecordsRequest(topics=[DeleteRecordsTopic(name=name, partitions=entries)], timeout_ms=timeout_ms))
+    return Call(DeleteRecordsRequest(topics=[DeleteRecordsTopic(name=name, partitions=entries)], timeout_ms=timeout_ms))
 
 
-def at(timestamp: int) -> Ask:
+def at(timestamp: int) -> Call:
     entry = ListOffsetsPartition(timestamp=timestamp)
-    return Ask(ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name="$a", partitions=[entry])]), 7)
+    return Call(ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name="$a", partitions=[entry])]), 7)
 
 
-def fetched(offset: int) -> Ask:
-    return Ask(fetch_request(place(offset, partition_max_bytes=1)), 12)
+def fetched(offset: int) -> Call:
+    return Call(fetch_request(fetch_partition(offset, partition_max_bytes=1)), 12)
 
 
-START, END, BY_TIME, LARGEST = at(-2), at(-1), at(START_MS), at(-3)
+START, END_OFFSET, BY_TIME, LARGEST = at(-2), at(-1), at(START_MS), at(-3)
 CASES = [
-    Case("some", (delete((0, 7)), START, END, fetched(6), fetched(7), fetched(10)), FILLED),
-    Case("a whole batch", (delete((0, 5)), START, END, fetched(4), fetched(5)), FILLED),
+    Case("some", (delete((0, 7)), START, END_OFFSET, fetched(6), fetched(7), fetched(10)), FILLED),
+    Case("a whole batch", (delete((0, 5)), START, END_OFFSET, fetched(4), fetched(5)), FILLED),
     Case("within a batch", (delete((0, 3)), START, fetched(2), fetched(3), BY_TIME), FILLED),
     Case("by time afterwards", (delete((0, 7)), BY_TIME, at(START_MS + 6500), at(START_MS + 8500), LARGEST), FILLED),
-    Case("all", (delete((0, 10)), START, END, fetched(9), fetched(10), BY_TIME, LARGEST), FILLED),
-    Case("up to the high watermark", (delete((0, -1)), START, END, fetched(9)), FILLED),
-    Case("none", (delete((0, 0)), START, END), FILLED),
+    Case("all", (delete((0, 10)), START, END_OFFSET, fetched(9), fetched(10), BY_TIME, LARGEST), FILLED),
+    Case("up to the high watermark", (delete((0, -1)), START, END_OFFSET, fetched(9)), FILLED),
+    Case("none", (delete((0, 0)), START, END_OFFSET), FILLED),
     Case("beyond the end", (delete((0, 11)), START), FILLED),
     Case("a negative offset", (delete((0, -2)), delete((0, -(2**63))), START), FILLED),
     Case("less than before", (delete((0, 7)), delete((0, 3)), START), FILLED),
@@ -49,7 +49,7 @@ CASES = [
     Case("of an invalid name", (delete((0, 4), name="a/b"),)),
     Case("of an empty name", (delete((0, 4), name=""),)),
     Case("of the metadata log", (delete((0, 4), name="__cluster_metadata"),)),
-    Case("of nothing", (Ask(DeleteRecordsRequest(timeout_ms=1000)),)),
+    Case("of nothing", (Call(DeleteRecordsRequest(timeout_ms=1000)),)),
     Case("of no partitions", (delete(),), FILLED),
     Case("without time", (delete((0, 4), timeout_ms=0), START), FILLED),
     Case("with a negative timeout", (delete((0, 4), timeout_ms=-1), START), FILLED),
@@ -66,5 +66,5 @@ CASES = [
     Case(
         "of a topic that is not cleaned", (delete((0, 2)), START), (NewTopic("a", 1, {"cleanup.policy": ""}), FILLED[1])
     ),
-    Case("several segments", (delete((0, 5)), START, END, fetched(4)), SMALL, versions=(2,)),
+    Case("several segments", (delete((0, 5)), START, END_OFFSET, fetched(4)), SMALL, versions=(2,)),
 ]

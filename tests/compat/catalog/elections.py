@@ -3,16 +3,16 @@
 from collections.abc import Sequence
 
 from ottla.wire.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
-from tests.compat.catalog.case import Ask, Case, NewTopic
+from tests.compat.catalog.case import Call, Case, NewTopic
 
 TWO = (NewTopic("a", 2),)
 
 
-def elect(*topics: tuple[str, Sequence[int]], kind: int = 0, timeout_ms: int = 10_000) -> Ask:
-    asked = [TopicPartitions(topic=name, partitions=list(indexes)) for name, indexes in topics]
-    return Ask(
+def elect(*topics: tuple[str, Sequence[int]], kind: int = 0, timeout_ms: int = 10_000) -> Call:
+    requested = [TopicPartitions(topic=name, partitions=list(indexes)) for name, indexes in topics]
+    return Call(
         lambda version: ElectLeadersRequest(
-            **({"election_type": kind} if version > 0 else {}), topic_partitions=asked, timeout_ms=timeout_ms
+            **({"election_type": kind} if version > 0 else {}), topic_partitions=requested, timeout_ms=timeout_ms
         )
     )
 
@@ -36,12 +36,14 @@ CASES = [
     Case("of two topics, one of them unknown", (elect(("$a", [0]), ("$no", [0])),), TWO, ALL),
     Case("without time", (elect(("$a", [0]), timeout_ms=0),), TWO, ALL),
     Case("with a negative timeout", (elect(("$a", [0]), timeout_ms=-1),), TWO, ALL),
-    Case("of all", (Ask(lambda version: ElectLeadersRequest(topic_partitions=None, timeout_ms=10_000)),), TWO, ALL),
+    Case("of all", (Call(lambda version: ElectLeadersRequest(topic_partitions=None, timeout_ms=10_000)),), TWO, ALL),
     Case(
         "of all, without time",
-        (Ask(lambda version: ElectLeadersRequest(topic_partitions=None, timeout_ms=0)),),
+        (Call(lambda version: ElectLeadersRequest(topic_partitions=None, timeout_ms=0)),),
         TWO,
         ALL,
     ),
-    Case("of all, of an unknown type", (Ask(ElectLeadersRequest(topic_partitions=None, election_type=7)),), TWO, TYPED),
+    Case(
+        "of all, of an unknown type", (Call(ElectLeadersRequest(topic_partitions=None, election_type=7)),), TWO, TYPED
+    ),
 ]

@@ -1,20 +1,20 @@
 """UpdateFeatures: what may be changed. Nothing is: what would be is only checked, which versions from 1 on can ask for."""
 
 from ottla.wire.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
-from tests.compat.catalog.case import Ask, Case
+from tests.compat.catalog.case import Call, Case
 
 ELR, METADATA = "eligible.leader.replicas.version", "metadata.version"
 UPGRADE, SAFE, UNSAFE = 1, 2, 3
 Update = tuple[str, int, int]
 
 
-def update(*updates: Update) -> Ask:
+def update(*updates: Update) -> Call:
     def request(version: int) -> UpdateFeaturesRequest:
         return UpdateFeaturesRequest(
             feature_updates=[key(version, *entry) for entry in updates], validate_only=version > 0
         )
 
-    return Ask(request)
+    return Call(request)
 
 
 def key(version: int, name: str, level: int, kind: int) -> FeatureUpdateKey:

@@ -1,11 +1,11 @@
-"""Fetch without a session: places, limits, isolation, and what is not there."""
+"""Fetch without a session: positions, limits, isolation, and what is not there."""
 
 from typing import Any
 
 from ottla.base.ids import ZERO_UUID
 from ottla.wire.messages.fetch import FetchRequest, ReplicaState
-from tests.compat.catalog.case import UNKNOWN_ID, Ask, Batch, Case, Fill, NewTopic, records, topic_id
-from tests.compat.catalog.sending import fetch_request, place
+from tests.compat.catalog.case import UNKNOWN_ID, Batch, Call, Case, Fill, NewTopic, records, topic_id
+from tests.compat.catalog.sending import fetch_partition, fetch_request
 
 FILLED = (
     NewTopic("a", 2),
@@ -18,29 +18,29 @@ BOTH = (*FILLED, NewTopic("b", 1), Fill(Batch(records(2)), topic="b"))
 SOME = (4, 7, 12, 13, 18)
 
 
-def fetch(offset: int = 0, partition: int = 0, **more: int) -> Ask:
-    return Ask(fetch_request(place(offset, partition, **more)))
+def fetch(offset: int = 0, partition: int = 0, **more: int) -> Call:
+    return Call(fetch_request(fetch_partition(offset, partition, **more)))
 
 
-def limited(**more: int) -> Ask:
-    return Ask(fetch_request(place(), **more))
+def limited(**more: int) -> Call:
+    return Call(fetch_request(fetch_partition(), **more))
 
 
-TWO_TOPICS = fetch_request(place())
-TWO_TOPICS.topics += fetch_request(place(), name="$no", known_as=UNKNOWN_ID).topics
-INTERLEAVED = fetch_request(place(10), place(0, 9))
-INTERLEAVED.topics += fetch_request(place(), name="$b", known_as=topic_id("b")).topics
-INTERLEAVED.topics += fetch_request(place(0, 1), place(0, 8)).topics
-NAMED_TWICE = fetch_request(place(5))
-NAMED_TWICE.topics += fetch_request(place(0, 1), place(10)).topics
-NOBODY = fetch_request(place(), name="$no", known_as=UNKNOWN_ID, isolation_level=9)
+TWO_TOPICS = fetch_request(fetch_partition())
+TWO_TOPICS.topics += fetch_request(fetch_partition(), name="$no", topic_uuid=UNKNOWN_ID).topics
+INTERLEAVED = fetch_request(fetch_partition(10), fetch_partition(0, 9))
+INTERLEAVED.topics += fetch_request(fetch_partition(), name="$b", topic_uuid=topic_id("b")).topics
+INTERLEAVED.topics += fetch_request(fetch_partition(0, 1), fetch_partition(0, 8)).topics
+NAMED_TWICE = fetch_request(fetch_partition(5))
+NAMED_TWICE.topics += fetch_request(fetch_partition(0, 1), fetch_partition(10)).topics
+UNKNOWN_PARTITION = fetch_request(fetch_partition(), name="$no", topic_uuid=UNKNOWN_ID, isolation_level=9)
 
 
 def as_follower(version: int) -> FetchRequest:
     who: dict[str, Any] = (
         {"replica_state": ReplicaState(replica_id=5, replica_epoch=1)} if version >= 15 else {"replica_id": 5}
     )
-    return fetch_request(place(), **who)
+    return fetch_request(fetch_partition(), **who)
 
 
 CASES = [
@@ -53,19 +53,30 @@ CASES = [
     Case("of an empty partition", (fetch(0, 1),), FILLED),
     Case("of an unknown partition", (fetch(0, 7),), FILLED),
     Case("of a negative partition", (fetch(0, -1),), FILLED, versions=SOME),
-    Case("of an unknown topic", (Ask(fetch_request(place(), name="$no", known_as=UNKNOWN_ID)),)),
-    Case("of no topic id", (Ask(fetch_request(place(), known_as=ZERO_UUID)),), FILLED, versions=range(13, 19)),
-    Case("of two topics, one of them unknown", (Ask(TWO_TOPICS),), FILLED),
-    Case("of two partitions", (Ask(fetch_request(place(), place(0, 1))),), FILLED),
-    Case("of two partitions, one of them unknown", (Ask(fetch_request(place(5), place(0, 9))),), FILLED),
+    Case("of an unknown topic", (Call(fetch_request(fetch_partition(), name="$no", topic_uuid=UNKNOWN_ID)),)),
+    Case(
+        "of no topic id",
+        (Call(fetch_request(fetch_partition(), topic_uuid=ZERO_UUID)),),
+        FILLED,
+        versions=range(13, 19),
+    ),
+    Case("of two topics, one of them unknown", (Call(TWO_TOPICS),), FILLED),
+    Case("of two partitions", (Call(fetch_request(fetch_partition(), fetch_partition(0, 1))),), FILLED),
+    Case(
+        "of two partitions, one of them unknown",
+        (Call(fetch_request(fetch_partition(5), fetch_partition(0, 9))),),
+        FILLED,
+    ),
     Case(
         "of two partitions, one of them out of range",
-        (Ask(fetch_request(place(5), place(44, 1))),),
+        (Call(fetch_request(fetch_partition(5), fetch_partition(44, 1))),),
         FILLED,
         versions=SOME,
     ),
-    Case("of one partition twice", (Ask(fetch_request(place(5), place(10))),), FILLED, versions=SOME),
-    Case("of nothing", (Ask(FetchRequest(max_wait_ms=0, min_bytes=1)),)),
+    Case(
+        "of one partition twice", (Call(fetch_request(fetch_partition(5), fetch_partition(10))),), FILLED, versions=SOME
+    ),
+    Case("of nothing", (Call(FetchRequest(max_wait_ms=0, min_bytes=1)),)),
     Case("no bytes of the partition", (fetch(partition_max_bytes=0),), FILLED),
     Case("one byte of the partition", (fetch(partition_max_bytes=1),), FILLED, versions=SOME),
     Case("one batch of the partition", (fetch(partition_max_bytes=120),), FILLED, versions=SOME),
@@ -76,99 +87,124 @@ CASES = [
     Case("negative bytes", (limited(max_bytes=-1),), FILLED, versions=SOME),
     Case(
         "negative bytes, from the end",
-        (Ask(fetch_request(place(12), place(0, 1), max_bytes=-1)),),
+        (Call(fetch_request(fetch_partition(12), fetch_partition(0, 1), max_bytes=-1)),),
         FILLED,
         versions=SOME,
     ),
-    Case("negative bytes, beyond the end", (Ask(fetch_request(place(13), max_bytes=-1)),), FILLED, versions=SOME),
+    Case(
+        "negative bytes, beyond the end",
+        (Call(fetch_request(fetch_partition(13), max_bytes=-1)),),
+        FILLED,
+        versions=SOME,
+    ),
     Case(
         "negative bytes of two partitions",
-        (Ask(fetch_request(place(), place(0, 2), max_bytes=-1)),),
+        (Call(fetch_request(fetch_partition(), fetch_partition(0, 2), max_bytes=-1)),),
         THREE,
         versions=SOME,
     ),
     Case(
         "negative bytes of one of two",
-        (Ask(fetch_request(place(partition_max_bytes=-9), place(0, 2))),),
+        (Call(fetch_request(fetch_partition(partition_max_bytes=-9), fetch_partition(0, 2))),),
         THREE,
         versions=SOME,
     ),
     Case(
         "negative bytes of the second of two",
-        (Ask(fetch_request(place(), place(0, 2, partition_max_bytes=-9))),),
+        (Call(fetch_request(fetch_partition(), fetch_partition(0, 2, partition_max_bytes=-9))),),
         THREE,
         versions=SOME,
     ),
     Case("negative bytes of the partition, from the end", (fetch(12, partition_max_bytes=-1),), FILLED, versions=SOME),
     Case(
         "one byte of two partitions that hold some",
-        (Ask(fetch_request(place(), place(0, 2), max_bytes=1)),),
+        (Call(fetch_request(fetch_partition(), fetch_partition(0, 2), max_bytes=1)),),
         THREE,
         versions=SOME,
     ),
     Case(
         "a little of two partitions that hold some",
-        (Ask(fetch_request(place(), place(0, 2), max_bytes=400)),),
+        (Call(fetch_request(fetch_partition(), fetch_partition(0, 2), max_bytes=400)),),
         THREE,
         versions=SOME,
     ),
     Case(
         "all of one partition and a part of a batch of another",
-        (Ask(fetch_request(place(), place(0, 2), max_bytes=200)),),
+        (Call(fetch_request(fetch_partition(), fetch_partition(0, 2), max_bytes=200)),),
         THREE,
         versions=SOME,
     ),
     Case(
         "a part of a batch of the second of two",
-        (Ask(fetch_request(place(), place(0, 2, partition_max_bytes=70))),),
+        (Call(fetch_request(fetch_partition(), fetch_partition(0, 2, partition_max_bytes=70))),),
         THREE,
         versions=SOME,
     ),
     Case(
         "no bytes of either of two",
-        (Ask(fetch_request(place(partition_max_bytes=0), place(0, 2, partition_max_bytes=0))),),
+        (Call(fetch_request(fetch_partition(partition_max_bytes=0), fetch_partition(0, 2, partition_max_bytes=0))),),
         THREE,
         versions=SOME,
     ),
-    Case("a negative wait", (Ask(fetch_request(place(12), max_wait_ms=-1)),), FILLED, versions=SOME),
-    Case("a negative minimum", (Ask(fetch_request(place(12), min_bytes=-1, max_wait_ms=5000)),), FILLED, versions=SOME),
+    Case("a negative wait", (Call(fetch_request(fetch_partition(12), max_wait_ms=-1)),), FILLED, versions=SOME),
+    Case(
+        "a negative minimum",
+        (Call(fetch_request(fetch_partition(12), min_bytes=-1, max_wait_ms=5000)),),
+        FILLED,
+        versions=SOME,
+    ),
     Case(
         "a minimum above the maximum",
-        (Ask(fetch_request(place(), min_bytes=1000, max_bytes=90, max_wait_ms=5000)),),
+        (Call(fetch_request(fetch_partition(), min_bytes=1000, max_bytes=90, max_wait_ms=5000)),),
         FILLED,
         versions=SOME,
     ),
     Case(
         "one byte of two partitions",
-        (Ask(fetch_request(place(), place(), place(0, 1), max_bytes=1)),),
+        (Call(fetch_request(fetch_partition(), fetch_partition(), fetch_partition(0, 1), max_bytes=1)),),
         FILLED,
         versions=SOME,
     ),
     Case("more than there is, and a little time", (limited(min_bytes=1 << 20, max_wait_ms=50),), FILLED, versions=SOME),
-    Case("no minimum", (Ask(fetch_request(place(12), min_bytes=0, max_wait_ms=5000)),), FILLED, versions=SOME),
     Case(
-        "an error does not wait", (Ask(fetch_request(place(99), min_bytes=1, max_wait_ms=5000)),), FILLED, versions=SOME
+        "no minimum", (Call(fetch_request(fetch_partition(12), min_bytes=0, max_wait_ms=5000)),), FILLED, versions=SOME
     ),
-    Case("committed only", (limited(isolation_level=1),), FILLED),
-    Case("committed only, from the end", (Ask(fetch_request(place(12), isolation_level=1)),), FILLED, versions=SOME),
-    Case("committed only, beyond the end", (Ask(fetch_request(place(13), isolation_level=1)),), FILLED, versions=SOME),
-    Case("an unknown isolation level", (limited(isolation_level=9),), FILLED, versions=(4, 6, 7, 12, 13, 18)),
     Case(
-        "an unknown isolation level, beside what is not there",
-        (Ask(fetch_request(place(), place(0, 9), isolation_level=-1)),),
+        "an error does not wait",
+        (Call(fetch_request(fetch_partition(99), min_bytes=1, max_wait_ms=5000)),),
         FILLED,
         versions=SOME,
     ),
-    Case("an unknown isolation level for what is not there", (Ask(NOBODY),), versions=SOME),
+    Case("committed only", (limited(isolation_level=1),), FILLED),
+    Case(
+        "committed only, from the end",
+        (Call(fetch_request(fetch_partition(12), isolation_level=1)),),
+        FILLED,
+        versions=SOME,
+    ),
+    Case(
+        "committed only, beyond the end",
+        (Call(fetch_request(fetch_partition(13), isolation_level=1)),),
+        FILLED,
+        versions=SOME,
+    ),
+    Case("an unknown isolation level", (limited(isolation_level=9),), FILLED, versions=(4, 6, 7, 12, 13, 18)),
+    Case(
+        "an unknown isolation level, beside what is not there",
+        (Call(fetch_request(fetch_partition(), fetch_partition(0, 9), isolation_level=-1)),),
+        FILLED,
+        versions=SOME,
+    ),
+    Case("an unknown isolation level for what is not there", (Call(UNKNOWN_PARTITION),), versions=SOME),
     Case(
         "committed only, with an epoch to come",
-        (Ask(fetch_request(place(current_leader_epoch=3), isolation_level=1)),),
+        (Call(fetch_request(fetch_partition(current_leader_epoch=3), isolation_level=1)),),
         FILLED,
         versions=(9, 12, 18),
     ),
     Case(
         "committed only, of an unknown partition",
-        (Ask(fetch_request(place(0, 9), isolation_level=1)),),
+        (Call(fetch_request(fetch_partition(0, 9), isolation_level=1)),),
         FILLED,
         versions=SOME,
     ),
@@ -195,7 +231,16 @@ CASES = [
     ),
     Case(
         "a last fetched epoch that diverges does not wait",
-        (Ask(fetch_request(place(20, last_fetched_epoch=0), place(0, 1), max_wait_ms=5000, isolation_level=1)),),
+        (
+            Call(
+                fetch_request(
+                    fetch_partition(20, last_fetched_epoch=0),
+                    fetch_partition(0, 1),
+                    max_wait_ms=5000,
+                    isolation_level=1,
+                )
+            ),
+        ),
         FILLED,
         versions=(12, 18),
     ),
@@ -209,8 +254,8 @@ CASES = [
         versions=(12, 18),
     ),
     Case("with an epoch to come, beyond the end", (fetch(20, current_leader_epoch=2),), FILLED, versions=(9, 18)),
-    Case("topics in turns", (Ask(INTERLEAVED),), BOTH, versions=SOME),
-    Case("one topic twice", (Ask(NAMED_TWICE),), FILLED, versions=SOME),
-    Case("as a follower that is none", (Ask(as_follower),), FILLED, versions=range(4, 19)),
+    Case("topics in turns", (Call(INTERLEAVED),), BOTH, versions=SOME),
+    Case("one topic twice", (Call(NAMED_TWICE),), FILLED, versions=SOME),
+    Case("as a follower that is none", (Call(as_follower),), FILLED, versions=range(4, 19)),
     Case("as a debugging client", (limited(replica_id=-2),), FILLED, versions=(4, 14)),
 ]

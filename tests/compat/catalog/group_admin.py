@@ -13,10 +13,10 @@ from ottla.wire.messages.offset_commit import (
     OffsetCommitRequestTopic,
 )
 from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from tests.compat.catalog.case import Ask, Batch, Case, NewTopic, Start, records
+from tests.compat.catalog.case import Batch, Call, Case, NewTopic, Start, records
 from tests.compat.catalog.group_steps import (
+    COORDINATOR_READY,
     EMPTY,
-    FOUND,
     JOINED,
     JOINING,
     SECOND,
@@ -35,14 +35,18 @@ THREE = [
         name="$a", partitions=[OffsetCommitRequestPartition(partition_index=0, committed_offset=3)]
     )
 ]
-COMMITTED = (NewTopic("a"), FOUND, Ask(OffsetCommitRequest(group_id="$g", topics=THREE), 8))
-NAMELESS = (NewTopic("a"), FOUND, Ask(OffsetCommitRequest(group_id="", topics=THREE), 8))
+COMMITTED = (NewTopic("a"), COORDINATOR_READY, Call(OffsetCommitRequest(group_id="$g", topics=THREE), 8))
+NAMELESS = (NewTopic("a"), COORDINATOR_READY, Call(OffsetCommitRequest(group_id="", topics=THREE), 8))
 """The group without a name has offsets: other cases may have given it some, too."""
-REBALANCED = (*SECOND, Start(join("@b"), 5, "b"), Ask(heartbeat("@a"), 3, until=lambda answer: answer.error_code == 27))
+REBALANCED = (
+    *SECOND,
+    Start(join("@b"), 5, "b"),
+    Call(heartbeat("@a"), 3, until=lambda response: response.error_code == 27),
+)
 
 
-def find(*keys: str, kind: int = GROUP) -> Ask:
-    return Ask(
+def find(*keys: str, kind: int = GROUP) -> Call:
+    return Call(
         lambda version: (
             FindCoordinatorRequest(coordinator_keys=list(keys), key_type=kind)
             if version >= 4
@@ -51,8 +55,8 @@ def find(*keys: str, kind: int = GROUP) -> Ask:
     )
 
 
-def listed(*states: str, types: Sequence[str] = ()) -> Ask:
-    return Ask(
+def listed(*states: str, types: Sequence[str] = ()) -> Call:
+    return Call(
         lambda version: ListGroupsRequest(
             **({"states_filter": list(states)} if version >= 4 else {}),
             **({"types_filter": list(types)} if version >= 5 else {}),
@@ -60,30 +64,34 @@ def listed(*states: str, types: Sequence[str] = ()) -> Ask:
     )
 
 
-def describe(*groups: str, operations: bool = False) -> Ask:
-    return Ask(DescribeGroupsRequest(groups=list(groups), include_authorized_operations=operations))
+def describe(*groups: str, operations: bool = False) -> Call:
+    return Call(DescribeGroupsRequest(groups=list(groups), include_authorized_operations=operations))
 
 
-def delete(*groups: str) -> Ask:
-    return Ask(DeleteGroupsRequest(groups_names=list(groups)))
+def delete(*groups: str) -> Call:
+    return Call(DeleteGroupsRequest(groups_names=list(groups)))
 
 
-def produce(topic: str, partition: int = 0) -> Ask:
+def produce(topic: str, partition: int = 0) -> Call:
     data = [PartitionProduceData(index=partition, records=Batch(records(1)))]  # type: ignore[arg-type]
-    return Ask(ProduceRequest(acks=-1, timeout_ms=1000, topic_data=[TopicProduceData(name=topic, partition_data=data)]))
+    return Call(
+        ProduceRequest(acks=-1, timeout_ms=1000, topic_data=[TopicProduceData(name=topic, partition_data=data)])
+    )
 
 
 CASES = [
-    Case("find: a group", (find("$g"),), (FOUND,), versions=range(7)),
-    Case("find: no name", (find(""),), (FOUND,), versions=range(7)),
-    Case("find: several", (find("$g", "$h", ""),), (FOUND,), versions=range(4, 7)),
-    Case("find: one twice", (find("$g", "$g"),), (FOUND,), versions=range(4, 7)),
-    Case("find: none", (find(),), (FOUND,), versions=range(4, 7)),
-    Case("find: an unknown kind", (find("$g", kind=9), find("$g", kind=-1)), (FOUND,), versions=range(1, 7)),
+    Case("find: a group", (find("$g"),), (COORDINATOR_READY,), versions=range(7)),
+    Case("find: no name", (find(""),), (COORDINATOR_READY,), versions=range(7)),
+    Case("find: several", (find("$g", "$h", ""),), (COORDINATOR_READY,), versions=range(4, 7)),
+    Case("find: one twice", (find("$g", "$g"),), (COORDINATOR_READY,), versions=range(4, 7)),
+    Case("find: none", (find(),), (COORDINATOR_READY,), versions=range(4, 7)),
+    Case(
+        "find: an unknown kind", (find("$g", kind=9), find("$g", kind=-1)), (COORDINATOR_READY,), versions=range(1, 7)
+    ),
     Case(
         "find: a share group's partition, of a name that is none",
         (find("$g", kind=SHARE),),
-        (FOUND,),
+        (COORDINATOR_READY,),
         versions=range(1, 7),
     ),
     Case("list: an empty group", (listed(),), EMPTY, versions=range(6)),
@@ -137,9 +145,9 @@ CASES = [
     Case("describe: before assignments", (describe("$g"),), JOINED),
     Case("describe: before assignments, two", (describe("$g"),), TWO_JOINED),
     Case("describe: while it is rebalanced", (describe("$g"),), REBALANCED),
-    Case("describe: an unknown group", (describe("$no"),), (FOUND,)),
+    Case("describe: an unknown group", (describe("$no"),), (COORDINATOR_READY,)),
     Case("describe: no group id", (describe(""),), NAMELESS),
-    Case("describe: none", (describe(),), (FOUND,)),
+    Case("describe: none", (describe(),), (COORDINATOR_READY,)),
     Case("describe: several", (describe("$g", "$no"),), STABLE),
     Case("describe: one twice", (describe("$g", "$g"),), STABLE),
     Case("describe: with operations", (describe("$g", operations=True),), STABLE, versions=range(3, 7)),
@@ -148,18 +156,23 @@ CASES = [
     Case("delete: never had members", (delete("$g"),), COMMITTED),
     Case("delete: with members", (delete("$g"),), STABLE),
     Case("delete: somebody comes", (delete("$g"),), JOINING),
-    Case("delete: an unknown group", (delete("$no"),), (FOUND,)),
+    Case("delete: an unknown group", (delete("$no"),), (COORDINATOR_READY,)),
     Case("delete: no group id", (delete(""),), NAMELESS),
-    Case("delete: none", (delete(),), (FOUND,)),
+    Case("delete: none", (delete(),), (COORDINATOR_READY,)),
     Case("delete: several", (delete("$g", "$no"),), EMPTY),
     Case("delete: one twice", (delete("$g", "$g"),), EMPTY),
-    Case("delete: and join again", (delete("$g"), Ask(join("@a"), 5), Ask(join(), 5)), EMPTY),
-    Case("produce to the topic of groups", (produce(OFFSETS),), (FOUND,), versions=range(3, 13)),
-    Case("produce to the topic of groups, no such partition", (produce(OFFSETS, 999),), (FOUND,), versions=(3, 12)),
+    Case("delete: and join again", (delete("$g"), Call(join("@a"), 5), Call(join(), 5)), EMPTY),
+    Case("produce to the topic of groups", (produce(OFFSETS),), (COORDINATOR_READY,), versions=range(3, 13)),
+    Case(
+        "produce to the topic of groups, no such partition",
+        (produce(OFFSETS, 999),),
+        (COORDINATOR_READY,),
+        versions=(3, 12),
+    ),
     Case(
         "metadata of the topic of groups",
-        (Ask(MetadataRequest(topics=[MetadataRequestTopic(name=OFFSETS)])),),
-        (FOUND,),
+        (Call(MetadataRequest(topics=[MetadataRequestTopic(name=OFFSETS)])),),
+        (COORDINATOR_READY,),
         versions=range(4, 10),
     ),
 ]

@@ -19,10 +19,10 @@ from ottla.wire.messages.offset_fetch import (
     OffsetFetchRequestTopics,
 )
 from ottla.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
-from tests.compat.catalog.case import UNKNOWN_ID, Ask, Case, NewTopic, Start, topic_id
+from tests.compat.catalog.case import UNKNOWN_ID, Call, Case, NewTopic, Start, topic_id
 from tests.compat.catalog.group_steps import (
+    COORDINATOR_READY,
     EMPTY,
-    FOUND,
     JOINED,
     JOINING,
     NO_SUCH_MEMBER,
@@ -86,10 +86,10 @@ def commit(
     instance: str | None = None,
     metadata: str | None = "m",
     epoch: int = -1,
-) -> Ask:
-    return Ask(
-        lambda asked: commit_request(
-            asked,
+) -> Call:
+    return Call(
+        lambda requested: commit_request(
+            requested,
             *topics,
             group=group,
             member=member,
@@ -110,39 +110,39 @@ def fetch(
     everything: bool = False,
     member: str | None = None,
     member_epoch: int = -1,
-) -> Ask:
-    def request(asked: int) -> OffsetFetchRequest:
-        if asked < 8:
+) -> Call:
+    def request(requested: int) -> OffsetFetchRequest:
+        if requested < 8:
             older = [OffsetFetchRequestTopic(name=name, partition_indexes=list(indexes)) for name, indexes in topics]
             return OffsetFetchRequest(group_id=group, topics=None if everything else older, require_stable=stable)
         newer = [
             OffsetFetchRequestTopics(
-                **({"topic_id": _id(name)} if asked >= 10 else {"name": name}),  # type: ignore[arg-type]
+                **({"topic_id": _id(name)} if requested >= 10 else {"name": name}),  # type: ignore[arg-type]
                 partition_indexes=list(indexes),
             )
             for name, indexes in topics
         ]
         one = OffsetFetchRequestGroup(group_id=group, topics=None if everything else newer)
-        if asked >= 9:
+        if requested >= 9:
             one.member_id, one.member_epoch = member, member_epoch
         return OffsetFetchRequest(groups=[one], require_stable=stable)
 
-    return Ask(request, version)
+    return Call(request, version)
 
 
-def fetch_groups(*groups: str) -> Ask:
-    def request(asked: int) -> OffsetFetchRequest:
+def fetch_groups(*groups: str) -> Call:
+    def request(requested: int) -> OffsetFetchRequest:
         topic = OffsetFetchRequestTopics(
-            **({"topic_id": _id("$a")} if asked >= 10 else {"name": "$a"}),  # type: ignore[arg-type]
+            **({"topic_id": _id("$a")} if requested >= 10 else {"name": "$a"}),  # type: ignore[arg-type]
             partition_indexes=[0, 1],
         )
         return OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=group, topics=[topic]) for group in groups])
 
-    return Ask(request)
+    return Call(request)
 
 
-def delete(*topics: tuple[str, Sequence[int]], group: str = "$g") -> Ask:
-    return Ask(
+def delete(*topics: tuple[str, Sequence[int]], group: str = "$g") -> Call:
+    return Call(
         OffsetDeleteRequest(
             group_id=group,
             topics=[
@@ -163,94 +163,130 @@ def assigned(member: str) -> SyncGroupRequest:
 
 BOTH_OF_A = ("$a", [(0, 5), (1, 7)])
 ALL_OF_A = fetch(("$a", [0, 1]), version=7)
-COMMITTED = (A, B, FOUND, commit(BOTH_OF_A, ("$b", [(0, 9)]), version=8))
+COMMITTED = (A, B, COORDINATOR_READY, commit(BOTH_OF_A, ("$b", [(0, 9)]), version=8))
 """By nobody's member."""
 SUBSCRIBED = (
     A,
     B,
-    FOUND,
-    Ask(join(), 5, member="a"),
-    Ask(join("@a", protocols=(("range", subscription("$a")),)), 5),
-    Ask(assigned("@a"), 3),
+    COORDINATOR_READY,
+    Call(join(), 5, member="a"),
+    Call(join("@a", protocols=(("range", subscription("$a")),)), 5),
+    Call(assigned("@a"), 3),
     commit(BOTH_OF_A, ("$b", [(0, 9)]), version=8, member="@a", generation=1),
 )
 
 CASES = [
     # OffsetCommit
-    Case("commit: without members", (commit(BOTH_OF_A), ALL_OF_A), (A, FOUND), versions=COMMITS),
+    Case("commit: without members", (commit(BOTH_OF_A), ALL_OF_A), (A, COORDINATOR_READY), versions=COMMITS),
     Case(
-        "commit: twice, and less", (commit(BOTH_OF_A), commit(("$a", [(0, 3)])), ALL_OF_A), (A, FOUND), versions=COMMITS
+        "commit: twice, and less",
+        (commit(BOTH_OF_A), commit(("$a", [(0, 3)])), ALL_OF_A),
+        (A, COORDINATOR_READY),
+        versions=COMMITS,
     ),
     Case(
         "commit: two topics",
         (commit(BOTH_OF_A, ("$b", [(0, 1)])), fetch(everything=True, version=7)),
-        (A, B, FOUND),
+        (A, B, COORDINATOR_READY),
         versions=COMMITS,
     ),
     Case(
-        "commit: one topic twice", (commit(("$a", [(0, 1)]), ("$a", [(1, 2)])), ALL_OF_A), (A, FOUND), versions=COMMITS
+        "commit: one topic twice",
+        (commit(("$a", [(0, 1)]), ("$a", [(1, 2)])), ALL_OF_A),
+        (A, COORDINATOR_READY),
+        versions=COMMITS,
     ),
-    Case("commit: one partition twice", (commit(("$a", [(0, 1), (0, 2)])), ALL_OF_A), (A, FOUND), versions=COMMITS),
-    Case("commit: no metadata", (commit(BOTH_OF_A, metadata=None), ALL_OF_A), (A, FOUND), versions=COMMITS),
-    Case("commit: empty metadata", (commit(BOTH_OF_A, metadata=""), ALL_OF_A), (A, FOUND), versions=(2, 8, 10)),
+    Case(
+        "commit: one partition twice",
+        (commit(("$a", [(0, 1), (0, 2)])), ALL_OF_A),
+        (A, COORDINATOR_READY),
+        versions=COMMITS,
+    ),
+    Case("commit: no metadata", (commit(BOTH_OF_A, metadata=None), ALL_OF_A), (A, COORDINATOR_READY), versions=COMMITS),
+    Case(
+        "commit: empty metadata",
+        (commit(BOTH_OF_A, metadata=""), ALL_OF_A),
+        (A, COORDINATOR_READY),
+        versions=(2, 8, 10),
+    ),
     Case(
         "commit: as much metadata as may be",
         (commit(("$a", [(0, 1)]), metadata="x" * 4096), ALL_OF_A),
-        (A, FOUND),
+        (A, COORDINATOR_READY),
         versions=(2, 8, 10),
     ),
     Case(
         "commit: too much metadata",
         (commit(("$a", [(0, 1)]), metadata="x" * 4097), ALL_OF_A),
-        (A, FOUND),
+        (A, COORDINATOR_READY),
         versions=COMMITS,
     ),
     Case(
         "commit: too much metadata in bytes",
         (commit(("$a", [(0, 1)]), metadata="ž" * 2049), ALL_OF_A),
-        (A, FOUND),
+        (A, COORDINATOR_READY),
         versions=(2, 8, 10),
     ),
-    Case("commit: with an epoch", (commit(BOTH_OF_A, epoch=3), ALL_OF_A), (A, FOUND), versions=range(6, 11)),
-    Case("commit: negative offsets", (commit(("$a", [(0, -1), (1, -9)])), ALL_OF_A), (A, FOUND), versions=(2, 8, 10)),
-    Case("commit: a very large offset", (commit(("$a", [(0, 2**63 - 1)])), ALL_OF_A), (A, FOUND), versions=(2, 8, 10)),
-    Case("commit: nothing", (commit(),), (FOUND,), versions=COMMITS),
-    Case("commit: no partitions", (commit(("$a", [])),), (A, FOUND), versions=COMMITS),
-    Case("commit: an unknown topic", (commit(("$no", [(0, 1)])),), (A, FOUND), versions=COMMITS),
+    Case(
+        "commit: with an epoch", (commit(BOTH_OF_A, epoch=3), ALL_OF_A), (A, COORDINATOR_READY), versions=range(6, 11)
+    ),
+    Case(
+        "commit: negative offsets",
+        (commit(("$a", [(0, -1), (1, -9)])), ALL_OF_A),
+        (A, COORDINATOR_READY),
+        versions=(2, 8, 10),
+    ),
+    Case(
+        "commit: a very large offset",
+        (commit(("$a", [(0, 2**63 - 1)])), ALL_OF_A),
+        (A, COORDINATOR_READY),
+        versions=(2, 8, 10),
+    ),
+    Case("commit: nothing", (commit(),), (COORDINATOR_READY,), versions=COMMITS),
+    Case("commit: no partitions", (commit(("$a", [])),), (A, COORDINATOR_READY), versions=COMMITS),
+    Case("commit: an unknown topic", (commit(("$no", [(0, 1)])),), (A, COORDINATOR_READY), versions=COMMITS),
     Case(
         "commit: an unknown topic beside a known one",
         (commit(("$no", [(0, 1), (1, 1)]), ("$a", [(0, 4)])), ALL_OF_A),
-        (A, FOUND),
+        (A, COORDINATOR_READY),
         versions=COMMITS,
     ),
-    Case("commit: an unknown partition", (commit(("$a", [(9, 1)])),), (A, FOUND), versions=COMMITS),
+    Case("commit: an unknown partition", (commit(("$a", [(9, 1)])),), (A, COORDINATOR_READY), versions=COMMITS),
     Case(
         "commit: an unknown partition beside a known one",
         (commit(("$a", [(9, 1), (0, 4), (-1, 3)])), ALL_OF_A),
-        (A, FOUND),
+        (A, COORDINATOR_READY),
         versions=COMMITS,
     ),
     Case(
         "commit: a name that is none",
         (commit(("a/b", [(0, 1)])), commit(("", [(0, 1)]))),
-        (A, FOUND),
+        (A, COORDINATOR_READY),
         versions=(2, 8, 9),
     ),
     Case(
         "commit: no group id",
         (commit(BOTH_OF_A, group=""), fetch(("$a", [0]), group="", version=7)),
-        (A, FOUND),
+        (A, COORDINATOR_READY),
         versions=COMMITS,
     ),
     Case(
         "commit: a group that nobody has, as a member",
         (commit(BOTH_OF_A, member="m", generation=1),),
-        (A, FOUND),
+        (A, COORDINATOR_READY),
         versions=COMMITS,
     ),
-    Case("commit: a generation without a member", (commit(BOTH_OF_A, generation=1),), (A, FOUND), versions=COMMITS),
     Case(
-        "commit: a member without a generation", (commit(BOTH_OF_A, member="m"), ALL_OF_A), (A, FOUND), versions=COMMITS
+        "commit: a generation without a member",
+        (commit(BOTH_OF_A, generation=1),),
+        (A, COORDINATOR_READY),
+        versions=COMMITS,
+    ),
+    Case(
+        "commit: a member without a generation",
+        (commit(BOTH_OF_A, member="m"), ALL_OF_A),
+        (A, COORDINATOR_READY),
+        versions=COMMITS,
     ),
     Case(
         "commit: as a member", (commit(BOTH_OF_A, member="@a", generation=1), ALL_OF_A), (A, *STABLE), versions=COMMITS
@@ -294,7 +330,12 @@ CASES = [
     Case(
         "commit: while it is rebalanced",
         (commit(BOTH_OF_A, member="@a", generation=1), commit(BOTH_OF_A, member="@b", generation=1), ALL_OF_A),
-        (A, *SECOND, Start(join("@b"), 5, "b"), Ask(heartbeat("@a"), 3, until=lambda answer: answer.error_code == 27)),
+        (
+            A,
+            *SECOND,
+            Start(join("@b"), 5, "b"),
+            Call(heartbeat("@a"), 3, until=lambda response: response.error_code == 27),
+        ),
         versions=COMMITS,
     ),
     Case(
@@ -329,14 +370,19 @@ CASES = [
     Case(
         "commit: static, fenced",
         (commit(BOTH_OF_A, member="@a", generation=1, instance="i"),),
-        (A, *STATIC, Ask(join(instance="i"), 5, member="b")),
+        (A, *STATIC, Call(join(instance="i"), 5, member="b")),
         versions=range(7, 11),
     ),
     Case("commit: static, as nobody", (commit(BOTH_OF_A, instance="i"),), (A, *STATIC), versions=range(7, 11)),
     Case(
         "commit: more than a batch can hold",
-        (Ask(lambda asked: commit_request(asked, ("$a", [(0, i) for i in range(400)]), metadata="x" * 4000)), ALL_OF_A),
-        (A, FOUND),
+        (
+            Call(
+                lambda requested: commit_request(requested, ("$a", [(0, i) for i in range(400)]), metadata="x" * 4000)
+            ),
+            ALL_OF_A,
+        ),
+        (A, COORDINATOR_READY),
         versions=(2, 8, 10),
     ),
     # OffsetFetch
@@ -349,7 +395,7 @@ CASES = [
     Case(
         "fetch: a partition without a commit",
         (fetch(("$a", [0, 1])),),
-        (A, FOUND, commit(("$a", [(0, 5)]), version=8)),
+        (A, COORDINATOR_READY, commit(("$a", [(0, 5)]), version=8)),
         versions=FETCHES,
     ),
     Case("fetch: an unknown partition", (fetch(("$a", [0, 9, -1])),), COMMITTED, versions=FETCHES),
@@ -392,7 +438,9 @@ CASES = [
     ),
     Case("delete offsets: twice", (delete(("$a", [0])), delete(("$a", [0]))), COMMITTED),
     Case(
-        "delete offsets: without a commit", (delete(("$a", [0, 1])),), (A, FOUND, commit(("$a", [(0, 5)]), version=8))
+        "delete offsets: without a commit",
+        (delete(("$a", [0, 1])),),
+        (A, COORDINATOR_READY, commit(("$a", [(0, 5)]), version=8)),
     ),
     Case("delete offsets: nothing", (delete(), delete(("$a", []))), COMMITTED),
     Case(

@@ -8,7 +8,7 @@ from ottla.wire.messages.heartbeat import HeartbeatRequest
 from ottla.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from ottla.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from ottla.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
-from tests.compat.catalog.case import Ask, Await, Start
+from tests.compat.catalog.case import Await, Call, Start
 
 SESSION_MS = 30_000
 REBALANCE_MS = 30_000
@@ -26,7 +26,9 @@ REVERSED = (("roundrobin", subscription("two")), ("range", subscription("two")))
 NEW = (("range", subscription("new")),)
 STICKY = (("sticky", subscription("one")),)
 NO_SUCH_MEMBER = "compat-00000000-0000-0000-0000-000000000000"
-FOUND = Ask(FindCoordinatorRequest(key="$g", key_type=0), 1, until=lambda answer: answer.error_code == 0)
+COORDINATOR_READY = Call(
+    FindCoordinatorRequest(key="$g", key_type=0), 1, until=lambda response: response.error_code == 0
+)
 """Every case begins with it: the coordinator may have to be made."""
 
 
@@ -83,23 +85,23 @@ def leave_at(version: int, member: str, *, group: str = "$g", instance: str | No
     return LeaveGroupRequest(group_id=group, members=[MemberIdentity(member_id=member, group_instance_id=instance)])
 
 
-JOINING = (FOUND, Ask(join(), 5, member="a"))
+JOINING = (COORDINATOR_READY, Call(join(), 5, member="a"))
 """`@a` has an id, and has not joined."""
-JOINED = (*JOINING, Ask(join("@a"), 5))
+JOINED = (*JOINING, Call(join("@a"), 5))
 """`@a` leads generation 1 and has not handed over assignments."""
-STABLE = (*JOINED, Ask(sync("@a", assign=("@a",)), 3))
-STATIC = (FOUND, Ask(join(instance="i"), 5, member="a"), Ask(sync("@a", assign=("@a",), instance="i"), 3))
+STABLE = (*JOINED, Call(sync("@a", assign=("@a",)), 3))
+STATIC = (COORDINATOR_READY, Call(join(instance="i"), 5, member="a"), Call(sync("@a", assign=("@a",), instance="i"), 3))
 """One static member, `i`, whose id is `@a`."""
-EMPTY = (*STABLE, Ask(leave_at(5, "@a"), 5))
+EMPTY = (*STABLE, Call(leave_at(5, "@a"), 5))
 """The group has been, and has nobody now."""
-SECOND = (*STABLE, Ask(join(), 5, member="b"))
+SECOND = (*STABLE, Call(join(), 5, member="b"))
 """`@b` has an id."""
 TWO_JOINED = (
     *SECOND,
     Start(join("@b"), 5, "b"),
-    Ask(heartbeat("@a"), 3, until=lambda answer: answer.error_code == 27),
-    Ask(join("@a"), 5),
+    Call(heartbeat("@a"), 3, until=lambda response: response.error_code == 27),
+    Call(join("@a"), 5),
     Await("b"),
 )
 """Generation 2 of two, without assignments yet."""
-TWO_STABLE = (*TWO_JOINED, Start(sync("@b", 2), 3, "b"), Ask(sync("@a", 2, assign=("@a", "@b")), 3), Await("b"))
+TWO_STABLE = (*TWO_JOINED, Start(sync("@b", 2), 3, "b"), Call(sync("@a", 2, assign=("@a", "@b")), 3), Await("b"))

@@ -5,21 +5,21 @@ from ottla.wire.messages.offset_for_leader_epoch import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
-from tests.compat.catalog.case import Ask, Batch, Case, Fill, NewTopic, records
+from tests.compat.catalog.case import Batch, Call, Case, Fill, NewTopic, records
 
 FILLED = (NewTopic("a", 2), Fill(Batch(records(5))), Fill(Batch(records(5, first=5), codec=1)))
 
 
-def of(epoch: int, *, partition: int = 0, current: int = -1, name: str = "$a", replica: int = -1) -> Ask:
+def of(epoch: int, *, partition: int = 0, current: int = -1, name: str = "$a", replica: int = -1) -> Call:
     entry = OffsetForLeaderPartition(partition=partition, current_leader_epoch=current, leader_epoch=epoch)
-    return Ask(
+    return Call(
         OffsetForLeaderEpochRequest(replica_id=replica, topics=[OffsetForLeaderTopic(topic=name, partitions=[entry])])
     )
 
 
-def of_many(*partitions: int) -> Ask:
+def of_many(*partitions: int) -> Call:
     entries = [OffsetForLeaderPartition(partition=index, leader_epoch=0) for index in partitions]
-    return Ask(
+    return Call(
         OffsetForLeaderEpochRequest(replica_id=-1, topics=[OffsetForLeaderTopic(topic="$a", partitions=entries)])
     )
 
@@ -38,7 +38,7 @@ CASES = [
     Case("of an unknown topic", (of(0, name="$no"),)),
     Case("of an invalid name", (of(0, name="a/b"),)),
     Case("of an empty name", (of(0, name=""),)),
-    Case("of nothing", (Ask(OffsetForLeaderEpochRequest(replica_id=-1)),)),
+    Case("of nothing", (Call(OffsetForLeaderEpochRequest(replica_id=-1)),)),
     Case("of two partitions", (of_many(0, 1),), FILLED),
     Case("of a partition twice", (of_many(0, 0),), FILLED),
     Case("of no partitions", (of_many(),), FILLED),

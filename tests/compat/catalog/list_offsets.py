@@ -2,7 +2,7 @@
 
 from ottla.wire.batches import Record
 from ottla.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
-from tests.compat.catalog.case import START_MS, Ask, Batch, Case, Fill, NewTopic, records
+from tests.compat.catalog.case import START_MS, Batch, Call, Case, Fill, NewTopic, records
 
 EARLIEST, LATEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING = -2, -1, -3, -4, -5, -6
 FILLED = (
@@ -13,25 +13,25 @@ FILLED = (
 )
 
 
-def of(timestamp: int, *, name: str = "$a", partition: int = 0, epoch: int = -1, **fields: int) -> Ask:
+def of(timestamp: int, *, name: str = "$a", partition: int = 0, epoch: int = -1, **fields: int) -> Call:
     entry = ListOffsetsPartition(partition_index=partition, timestamp=timestamp, current_leader_epoch=epoch)
-    return Ask(
+    return Call(
         ListOffsetsRequest(**{"replica_id": -1, **fields}, topics=[ListOffsetsTopic(name=name, partitions=[entry])])
     )  # type: ignore[arg-type]
 
 
-def listed(*places: tuple[int, int]) -> ListOffsetsTopic:
+def listed(*positions: tuple[int, int]) -> ListOffsetsTopic:
     return ListOffsetsTopic(
-        name="$a", partitions=[ListOffsetsPartition(partition_index=at, timestamp=value) for at, value in places]
+        name="$a", partitions=[ListOffsetsPartition(partition_index=at, timestamp=value) for at, value in positions]
     )
 
 
-def of_places(*places: tuple[int, int], **fields: int) -> Ask:
-    return Ask(ListOffsetsRequest(**{"replica_id": -1, **fields}, topics=[listed(*places)]))  # type: ignore[arg-type]
+def of_positions(*positions: tuple[int, int], **fields: int) -> Call:
+    return Call(ListOffsetsRequest(**{"replica_id": -1, **fields}, topics=[listed(*positions)]))  # type: ignore[arg-type]
 
 
-def of_many(*timestamps: int, **fields: int) -> Ask:
-    return of_places(*enumerate(timestamps), **fields)
+def of_many(*timestamps: int, **fields: int) -> Call:
+    return of_positions(*enumerate(timestamps), **fields)
 
 
 TWICE = ListOffsetsRequest(replica_id=-1, topics=[listed((0, LATEST)), listed((1, LATEST))])
@@ -68,7 +68,7 @@ CASES = [
     Case("of a negative partition", (of(LATEST, partition=-1),), FILLED, versions=SOME),
     Case("of an unknown topic", (of(LATEST, name="$no"),)),
     Case("of an invalid name", (of(LATEST, name="a/b"),), versions=SOME),
-    Case("of nothing", (Ask(ListOffsetsRequest(replica_id=-1)),)),
+    Case("of nothing", (Call(ListOffsetsRequest(replica_id=-1)),)),
     Case("of two partitions", (of_many(LATEST, LATEST),), FILLED),
     Case("of two partitions, one of them unknown", (of_many(LATEST, EARLIEST, LATEST),), FILLED, versions=SOME),
     Case(
@@ -95,10 +95,12 @@ CASES = [
         FILLED,
         versions=(2, 4, 11),
     ),
-    Case("one partition twice", (of_places((0, LATEST), (0, EARLIEST), (1, LATEST)),), FILLED, versions=SOME),
-    Case("one partition thrice, unknown", (of_places((9, LATEST), (9, EARLIEST), (9, -100)),), FILLED, versions=SOME),
-    Case("one topic twice", (Ask(TWICE),), FILLED, versions=SOME),
-    Case("one topic twice, with the same partition", (Ask(SAME_TWICE),), FILLED, versions=SOME),
+    Case("one partition twice", (of_positions((0, LATEST), (0, EARLIEST), (1, LATEST)),), FILLED, versions=SOME),
+    Case(
+        "one partition thrice, unknown", (of_positions((9, LATEST), (9, EARLIEST), (9, -100)),), FILLED, versions=SOME
+    ),
+    Case("one topic twice", (Call(TWICE),), FILLED, versions=SOME),
+    Case("one topic twice, with the same partition", (Call(SAME_TWICE),), FILLED, versions=SOME),
     Case(
         "by time, an epoch to come",
         (of(START_MS, epoch=5), of(MAX_TIMESTAMP, epoch=5), of(EARLIEST, epoch=5)),

@@ -3,15 +3,15 @@
 from collections.abc import Sequence
 
 from ottla.wire.messages.describe_log_dirs import DescribableLogDirTopic, DescribeLogDirsRequest
-from tests.compat.catalog.case import Ask, Batch, Case, Fill, NewTopic, records
+from tests.compat.catalog.case import Batch, Call, Case, Fill, NewTopic, records
 
 FILLED = (NewTopic("a", 2), NewTopic("b"), Fill(Batch(records(5))), Fill(Batch(records(5, first=5), codec=1)))
 
 
-def of(*topics: tuple[str, Sequence[int]]) -> Ask:
-    return Ask(
+def of(*topics: tuple[str, Sequence[int]]) -> Call:
+    return Call(
         DescribeLogDirsRequest(
-            topics=[DescribableLogDirTopic(topic=name, partitions=list(asked)) for name, asked in topics]
+            topics=[DescribableLogDirTopic(topic=name, partitions=list(requested)) for name, requested in topics]
         )
     )
 
@@ -20,7 +20,7 @@ CASES = [
     Case("of one partition", (of(("$a", [0])),), FILLED),
     Case("of two partitions", (of(("$a", [0, 1])),), FILLED),
     Case("of two topics", (of(("$a", [0, 1]), ("$b", [0])),), FILLED),
-    Case("of all", (Ask(DescribeLogDirsRequest(topics=None)),), FILLED),
+    Case("of all", (Call(DescribeLogDirsRequest(topics=None)),), FILLED),
     Case("of nothing", (of(),)),
     Case("of an unknown partition", (of(("$a", [0, 9])),), FILLED),
     Case("of a negative partition", (of(("$a", [-1])),), FILLED),

@@ -1,4 +1,4 @@
-"""An answer as a value that can be compared: ids, ports, times and the order of unordered arrays are taken out.
+"""An response as a value that can be compared: ids, ports, times and the order of unordered arrays are taken out.
 
 Of messages only null, empty or present is kept. What brokers may differ in (the APIs and features beyond those built) is dropped.
 """
@@ -15,7 +15,7 @@ from ottla.wire.schema import Message
 SHARED_API_KEYS = frozenset(
     {0, 1, 2, 3, *range(8, 24), *range(29, 34), *range(35, 45), 47, 48, 50, 55, 57, 60, 61, 74, 75}
 )
-"""The APIs whose place in ApiVersions is compared."""
+"""The APIs whose fetch_partition in ApiVersions is compared."""
 TEXTS = frozenset({"error_message", "batch_index_error_message", "documentation"})
 NODES = frozenset({"node_id", "leader_id", "controller_id", "broker_id", "replica_id"})
 NODE_LISTS = frozenset(
@@ -110,7 +110,7 @@ class Normalizer:
             values = [value for value in values if value.api_key in SHARED_API_KEYS]
         if values and type(values[0]).__name__ == "ListedGroup":
             values = [value for value in values if self._prefix in value.group_id]
-        if name in NAMED:  # an answer with all topics has those of others
+        if name in NAMED:  # an response with all topics has those of others
             values = [value for value in values if len(values) == 1 or self._is_own(getattr(value, NAMED[name], None))]
         found = [self._field("", value, version) for value in values]
         return found if name == "synonyms" else sorted(found, key=lambda value: json.dumps(value, sort_keys=True))

@@ -1,11 +1,11 @@
-"""InitProducerId of idempotent producers; transactional ones are not asked for here."""
+"""InitProducerId of idempotent producers; transactional ones are not requested for here."""
 
 from ottla.wire.messages.init_producer_id import InitProducerIdRequest
-from tests.compat.catalog.case import Ask, Case
+from tests.compat.catalog.case import Call, Case
 
 
-def init(**fields: object) -> Ask:
-    return Ask(InitProducerIdRequest(**{"transactional_id": None, "transaction_timeout_ms": 60_000, **fields}))  # type: ignore[arg-type]
+def init(**fields: object) -> Call:
+    return Call(InitProducerIdRequest(**{"transactional_id": None, "transaction_timeout_ms": 60_000, **fields}))  # type: ignore[arg-type]
 
 
 CASES = [

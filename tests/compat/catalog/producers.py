@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from ottla.wire.messages.describe_producers import DescribeProducersRequest, TopicRequest
-from tests.compat.catalog.case import Ask, Batch, Case, Fill, NewProducer, NewTopic, records
+from tests.compat.catalog.case import Batch, Call, Case, Fill, NewProducer, NewTopic, records
 
 PRODUCED = (
     NewTopic("a", 2), NewProducer("p"), NewProducer("q"),
@@ -13,10 +13,10 @@ PRODUCED = (
 )  # fmt: skip
 
 
-def of(*topics: tuple[str, Sequence[int]]) -> Ask:
-    return Ask(
+def of(*topics: tuple[str, Sequence[int]]) -> Call:
+    return Call(
         DescribeProducersRequest(
-            topics=[TopicRequest(name=name, partition_indexes=list(asked)) for name, asked in topics]
+            topics=[TopicRequest(name=name, partition_indexes=list(requested)) for name, requested in topics]
         )
     )
 

@@ -1,13 +1,13 @@
 """DescribeQuorum: one voter, which leads."""
 
 from ottla.wire.messages.describe_quorum import DescribeQuorumRequest, PartitionData, TopicData
-from tests.compat.catalog.case import Ask, Case
+from tests.compat.catalog.case import Call, Case
 
 
-def of(*topics: tuple[str, tuple[int, ...]]) -> Ask:
-    wanted = {name: [PartitionData(partition_index=index) for index in asked] for name, asked in topics}
-    return Ask(
-        DescribeQuorumRequest(topics=[TopicData(topic_name=name, partitions=wanted[name]) for name, _ in topics])
+def of(*topics: tuple[str, tuple[int, ...]]) -> Call:
+    requested = {name: [PartitionData(partition_index=index) for index in requested] for name, requested in topics}
+    return Call(
+        DescribeQuorumRequest(topics=[TopicData(topic_name=name, partitions=requested[name]) for name, _ in topics])
     )
 
 

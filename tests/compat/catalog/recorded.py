@@ -1,4 +1,4 @@
-"""The answers of Apache Kafka, kept as JSON: one file per catalog, one line per case and version.
+"""The responses of Apache Kafka, kept as JSON: one file per catalog, one line per case and version.
 
 python -m tests.compat.catalog.recorded 127.0.0.1:9092 [CATALOG...]     ask a broker, and keep what it says
 """
@@ -63,13 +63,13 @@ def key(case: Case, version: int) -> str:
 
 def load(catalog: str) -> dict[str, Any]:
     path = DATA / f"{catalog}.json"
-    answers: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
-    return answers
+    responses: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
+    return responses
 
 
-def save(catalog: str, answers: dict[str, Any]) -> None:
+def save(catalog: str, responses: dict[str, Any]) -> None:
     DATA.mkdir(parents=True, exist_ok=True)
-    lines = [f"{json.dumps(name)}: {json.dumps(answer, sort_keys=True)}" for name, answer in answers.items()]
+    lines = [f"{json.dumps(name)}: {json.dumps(response, sort_keys=True)}" for name, response in responses.items()]
     (DATA / f"{catalog}.json").write_text("{\n" + ",\n".join(lines) + "\n}\n")
 
 
@@ -78,13 +78,13 @@ def main(bootstrap: str, *catalogs: str) -> None:
 
     host, _, port = bootstrap.rpartition(":")
     for catalog in catalogs or CATALOGS:
-        answers: dict[str, Any] = {}
+        responses: dict[str, Any] = {}
         for case in cases(catalog):
             for version in case.all_versions():
-                assert key(case, version) not in answers, f"two cases are named {case.name}"
-                answers[key(case, version)] = Run((host, int(port)), version).answers(case)
-        save(catalog, answers)
-        print(f"{catalog}: {len(answers)} answers")
+                assert key(case, version) not in responses, f"two cases are named {case.name}"
+                responses[key(case, version)] = Run((host, int(port)), version).responses(case)
+        save(catalog, responses)
+        print(f"{catalog}: {len(responses)} answers")
 
 
 if __name__ == "__main__":

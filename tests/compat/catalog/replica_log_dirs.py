@@ -7,18 +7,20 @@ from ottla.wire.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirsRequest,
     AlterReplicaLogDirTopic,
 )
-from tests.compat.catalog.case import Ask, Case, NewTopic
+from tests.compat.catalog.case import Call, Case, NewTopic
 
 MADE = (NewTopic("a", 2), NewTopic("b"))
 
 
-def to(*moves: tuple[str, Sequence[tuple[str, Sequence[int]]]]) -> Ask:
-    return Ask(
+def to(*moves: tuple[str, Sequence[tuple[str, Sequence[int]]]]) -> Call:
+    return Call(
         AlterReplicaLogDirsRequest(
             dirs=[
                 AlterReplicaLogDir(
                     path=path,
-                    topics=[AlterReplicaLogDirTopic(name=name, partitions=list(asked)) for name, asked in topics],
+                    topics=[
+                        AlterReplicaLogDirTopic(name=name, partitions=list(requested)) for name, requested in topics
+                    ],
                 )
                 for path, topics in moves
             ]

@@ -1,4 +1,4 @@
-"""Asks a case of a broker: placeholders out, answers in, normalized."""
+"""Asks a case of a broker: placeholders out, responses in, normalized."""
 
 import secrets
 import time
@@ -20,24 +20,24 @@ from ottla.wire.schema import Message
 from tests.compat.catalog.case import (
     LAST_SESSION,
     NODE,
-    Ask,
     Await,
     Batch,
+    Call,
     Case,
+    Disconnect,
     Fill,
-    Frame,
-    Leave,
     NewProducer,
     NewTopic,
+    RawFrame,
+    SendOnly,
     Start,
     Step,
-    Tell,
 )
 from tests.compat.catalog.normalize import Normalizer
-from tests.compat.raw import Closed, RawConnection, read_response
+from tests.compat.raw import ConnectionClosed, RawConnection, read_response
 
-SETTLED_SECONDS_MAX = 15.0
-"""How long is asked for what must come."""
+WAIT_SECONDS_MAX = 15.0
+"""How long is requested for what must come."""
 
 
 class Run:
@@ -58,73 +58,73 @@ class Run:
         self._members: dict[str, str] = {}
         self._is_about_groups = False
 
-    def answers(self, case: Case) -> list[Any]:
+    def responses(self, case: Case) -> list[Any]:
         try:
-            requests = [step.request for step in (*case.before, *case.steps) if isinstance(step, Ask | Start)]
+            requests = [step.request for step in (*case.before, *case.steps) if isinstance(step, Call | Start)]
             self._is_about_groups = any(
                 hasattr(request, "group_id") or hasattr(request, "groups") for request in requests
             )
             for step in case.before:
-                self._take(step)
-            return [answer for step in case.steps if (answer := self._take(step)) is not None]
+                self._run_step(step)
+            return [response for step in case.steps if (response := self._run_step(step)) is not None]
         finally:
-            self._clean()
+            self._clean_up()
 
-    def _take(self, step: Step) -> Any:
+    def _run_step(self, step: Step) -> Any:
         match step:
             case NewTopic(name, partitions, configs):
                 self._create(name, partitions, dict(configs))
             case NewProducer(name):
                 request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000)
-                answer = self._connection.ask(request, 5)
-                assert answer.error_code == 0, answer
-                self._producers[name] = answer.producer_id
+                response = self._connection.call(request, 5)
+                assert response.error_code == 0, response
+                self._producers[name] = response.producer_id
             case Fill(batch, topic, partition):
                 data = [PartitionProduceData(index=partition, records=self._fill(batch))]
                 topics = [TopicProduceData(name=self._fill(f"${topic}"), partition_data=data)]
-                answer = self._connection.ask(ProduceRequest(acks=-1, timeout_ms=10_000, topic_data=topics), 11)
-                assert answer.responses[0].partition_responses[0].error_code == 0, answer
-            case Tell(request, version):
+                response = self._connection.call(ProduceRequest(acks=-1, timeout_ms=10_000, topic_data=topics), 11)
+                assert response.responses[0].partition_responses[0].error_code == 0, response
+            case SendOnly(request, version):
                 self._connection.send(self._fill(request), self._version if version is None else version)
-            case Ask(request, version, until, on, member):
-                asked_version = self._version if version is None else version
-                filled = self._fill(request if isinstance(request, Message) else request(asked_version))
-                return self._ask(filled, asked_version, until, on, member)
+            case Call(request, version, until, on, member):
+                request_version = self._version if version is None else version
+                filled = self._fill(request if isinstance(request, Message) else request(request_version))
+                return self._call(filled, request_version, until, on, member)
             case Start(request, version, on):
                 started = self._fill(request), self._version if version is None else version
                 self._started[on] = started
-                self._on(on).send(*started)
+                self._connection_named(on).send(*started)
             case Await(on, member):
                 request, version = self._started.pop(on)
-                return self._receive(self._on(on), type(request), version, member)
-            case Leave(on):
+                return self._receive(self._connection_named(on), type(request), version, member)
+            case Disconnect(on):
                 self._others.pop(on).close()
-            case Frame(contents, read_as, version):
-                return self._exchange(contents, read_as, version)
+            case RawFrame(contents, read_as, version):
+                return self._send_raw(contents, read_as, version)
         return None
 
-    def _ask(
+    def _call(
         self, request: Message, version: int, until: Callable[[Any], bool] | None, on: str, member: str | None
     ) -> Any:
-        deadline = time.monotonic() + SETTLED_SECONDS_MAX
-        connection = self._on(on)
+        deadline = time.monotonic() + WAIT_SECONDS_MAX
+        connection = self._connection_named(on)
         try:
-            while until is not None and not until(connection.ask(request, version)) and time.monotonic() < deadline:
+            while until is not None and not until(connection.call(request, version)) and time.monotonic() < deadline:
                 time.sleep(0.005)
             connection.send(request, version)
-        except Closed:
+        except ConnectionClosed:
             return self._closed(on)
         return self._receive(connection, type(request), version, member)
 
-    def _receive(self, connection: RawConnection, asked: type[Message], version: int, member: str | None) -> Any:
+    def _receive(self, connection: RawConnection, requested: type[Message], version: int, member: str | None) -> Any:
         try:
-            answer = connection.receive(asked, version)
-        except Closed:
+            response = connection.receive(requested, version)
+        except ConnectionClosed:
             return self._closed(next((name for name, other in self._others.items() if other is connection), ""))
-        self._learn(answer)
+        self._record_ids(response)
         if member is not None:
-            self._members[member] = answer.member_id
-        return self._normalizer().message(answer, version)
+            self._members[member] = response.member_id
+        return self._normalizer().message(response, version)
 
     def _closed(self, on: str) -> str:
         if on:
@@ -133,7 +133,7 @@ class Run:
             self._connection = RawConnection(self._address)
         return "closed"
 
-    def _on(self, name: str) -> RawConnection:
+    def _connection_named(self, name: str) -> RawConnection:
         if not name:
             return self._connection
         if name not in self._others:
@@ -143,18 +143,18 @@ class Run:
     def _normalizer(self) -> Normalizer:
         return Normalizer(self._prefix, self._topic_ids, self._members)
 
-    def _exchange(self, contents: bytes, read_as: type[Message], version: int) -> Any:
+    def _send_raw(self, contents: bytes, read_as: type[Message], version: int) -> Any:
         try:
             self._connection.send_frame(contents)
-            answer = read_response(read_as, version, self._connection.receive_frame())[1]
-        except Closed:
+            response = read_response(read_as, version, self._connection.receive_frame())[1]
+        except ConnectionClosed:
             self._connection = RawConnection(self._address)
             return "closed"
-        return self._normalizer().message(answer, version)
+        return self._normalizer().message(response, version)
 
-    def _learn(self, answer: Any) -> None:
-        self._session_id = getattr(answer, "session_id", 0) or self._session_id
-        for topic in getattr(answer, "topics", []):
+    def _record_ids(self, response: Any) -> None:
+        self._session_id = getattr(response, "session_id", 0) or self._session_id
+        for topic in getattr(response, "topics", []):
             name = getattr(topic, "name", None)
             if name and name.startswith(self._prefix) and getattr(topic, "topic_id", ZERO_UUID) != ZERO_UUID:
                 self._topic_ids.setdefault(name.removeprefix(self._prefix + "-"), topic.topic_id)
@@ -163,17 +163,17 @@ class Run:
         full = self._fill(f"${name}")
         settings = [CreatableTopicConfig(name=key, value=value) for key, value in configs.items()]
         topic = CreatableTopic(name=full, num_partitions=partitions, replication_factor=1, configs=settings)
-        answer = self._connection.ask(CreateTopicsRequest(topics=[topic], timeout_ms=30_000), 7)
-        assert answer.topics[0].error_code == 0, answer
-        self._learn(answer)
+        response = self._connection.call(CreateTopicsRequest(topics=[topic], timeout_ms=30_000), 7)
+        assert response.topics[0].error_code == 0, response
+        self._record_ids(response)
         # Metadata names a leader a moment before that leader knows it.
-        asked = [ListOffsetsPartition(partition_index=index, timestamp=-1) for index in range(partitions)]
-        request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=full, partitions=asked)])
-        deadline = time.monotonic() + SETTLED_SECONDS_MAX
-        while any(partition.error_code for partition in self._connection.ask(request, 7).topics[0].partitions):
+        requested = [ListOffsetsPartition(partition_index=index, timestamp=-1) for index in range(partitions)]
+        request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=full, partitions=requested)])
+        deadline = time.monotonic() + WAIT_SECONDS_MAX
+        while any(partition.error_code for partition in self._connection.call(request, 7).topics[0].partitions):
             assert time.monotonic() < deadline, f"{full} was not led in time"
             time.sleep(0.005)
-        metadata = self._connection.ask(MetadataRequest(topics=[MetadataRequestTopic(name=full)]), 12)
+        metadata = self._connection.call(MetadataRequest(topics=[MetadataRequestTopic(name=full)]), 12)
         self._node_id = metadata.brokers[0].node_id
 
     def _fill(self, value: Any) -> Any:
@@ -215,18 +215,18 @@ class Run:
             is_transactional=batch.is_transactional,
             **marks,
         )
-        return bytes(batch.damage(built) if batch.damage else built)
+        return bytes(batch.corrupt(built) if batch.corrupt else built)
 
-    def _clean(self) -> None:
+    def _clean_up(self) -> None:
         """Remove what the case made, so that a broker that lives long is not filled."""
         try:
             if self._names:
                 names = [name for name in self._names if len(name) < 250]
-                self._connection.ask(DeleteTopicsRequest(topic_names=names, timeout_ms=10_000), 5)
+                self._connection.call(DeleteTopicsRequest(topic_names=names, timeout_ms=10_000), 5)
                 if self._is_about_groups:
                     self._leave_groups(names)
-                    self._connection.ask(DeleteGroupsRequest(groups_names=names), 2)
-        except (Closed, ConnectionError):
+                    self._connection.call(DeleteGroupsRequest(groups_names=names), 2)
+        except (ConnectionClosed, ConnectionError):
             return  # the case was about a broken connection
         finally:
             self._connection.close()
@@ -235,8 +235,8 @@ class Run:
 
     def _leave_groups(self, names: list[str]) -> None:
         """Members would be waited for until they have not been heard of for long enough."""
-        described = self._connection.ask(DescribeGroupsRequest(groups=names), 5)
+        described = self._connection.call(DescribeGroupsRequest(groups=names), 5)
         for group in described.groups:
             if group.members:
                 members = [MemberIdentity(member_id=member.member_id) for member in group.members]
-                self._connection.ask(LeaveGroupRequest(group_id=group.group_id, members=members), 5)
+                self._connection.call(LeaveGroupRequest(group_id=group.group_id, members=members), 5)

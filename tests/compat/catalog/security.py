@@ -12,7 +12,7 @@ from ottla.wire.messages.renew_delegation_token import RenewDelegationTokenReque
 from ottla.wire.messages.sasl_authenticate import SaslAuthenticateRequest
 from ottla.wire.messages.sasl_handshake import SaslHandshakeRequest
 from ottla.wire.schema import Message
-from tests.compat.catalog.case import Ask, Case
+from tests.compat.catalog.case import Call, Case
 
 ANY = 1
 ALL_ACLS = {
@@ -32,8 +32,8 @@ RULE = {
 }
 
 
-def ask(*requests: Message) -> tuple[Ask, ...]:
-    return tuple(Ask(request) for request in requests)
+def ask(*requests: Message) -> tuple[Call, ...]:
+    return tuple(Call(request) for request in requests)
 
 
 def acls(**fields: object) -> DescribeAclsRequest:
@@ -53,8 +53,8 @@ def acl_filter(**fields: object) -> DeleteAclsFilter:
 
 
 def quotas(*components: tuple[str, int, str | None], strict: bool = False) -> DescribeClientQuotasRequest:
-    asked = [ComponentData(entity_type=kind, match_type=how, match=what) for kind, how, what in components]
-    return DescribeClientQuotasRequest(components=asked, strict=strict)
+    requested = [ComponentData(entity_type=kind, match_type=how, match=what) for kind, how, what in components]
+    return DescribeClientQuotasRequest(components=requested, strict=strict)
 
 
 def users(*names: str) -> DescribeUserScramCredentialsRequest:
@@ -102,7 +102,7 @@ CASES = [
     Case("authenticate with nothing", ask(SaslAuthenticateRequest(auth_bytes=b""))),
     Case(
         "a handshake, then authenticate",
-        (Ask(SaslHandshakeRequest(mechanism="PLAIN"), 1), Ask(SaslAuthenticateRequest(auth_bytes=b"\0user\0word"))),
+        (Call(SaslHandshakeRequest(mechanism="PLAIN"), 1), Call(SaslAuthenticateRequest(auth_bytes=b"\0user\0word"))),
         versions=(0, 1, 2),
     ),
     Case("create a token", ask(CreateDelegationTokenRequest(max_lifetime_ms=-1))),

@@ -3,15 +3,15 @@
 from collections.abc import Sequence
 
 from ottla.wire.messages.describe_topic_partitions import Cursor, DescribeTopicPartitionsRequest, TopicRequest
-from tests.compat.catalog.case import Ask, Case, NewTopic
+from tests.compat.catalog.case import Call, Case, NewTopic
 
 TWO = (NewTopic("a", 3), NewTopic("b", 2))
 
 
-def page(names: Sequence[str] = ("$a", "$b"), limit: int = 2000, at: tuple[str, int] | None = None) -> Ask:
+def page(names: Sequence[str] = ("$a", "$b"), limit: int = 2000, at: tuple[str, int] | None = None) -> Call:
     cursor = None if at is None else Cursor(topic_name=at[0], partition_index=at[1])
     topics = [TopicRequest(name=name) for name in names]
-    return Ask(DescribeTopicPartitionsRequest(topics=topics, response_partition_limit=limit, cursor=cursor))
+    return Call(DescribeTopicPartitionsRequest(topics=topics, response_partition_limit=limit, cursor=cursor))
 
 
 CASES = [

@@ -10,7 +10,7 @@ from ottla.wire.messages.create_topics import (
     CreateTopicsRequest,
 )
 from ottla.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
-from tests.compat.catalog.case import NODE, UNKNOWN_ID, Ask, Case, NewTopic, shown, topic_id
+from tests.compat.catalog.case import NODE, UNKNOWN_ID, Call, Case, NewTopic, described_topic, topic_id
 
 
 def topic(
@@ -30,11 +30,11 @@ def topic(
     )
 
 
-def create(*topics: CreatableTopic, validate_only: bool = False) -> Ask:
-    return Ask(CreateTopicsRequest(topics=list(topics), timeout_ms=30_000, validate_only=validate_only))
+def create(*topics: CreatableTopic, validate_only: bool = False) -> Call:
+    return Call(CreateTopicsRequest(topics=list(topics), timeout_ms=30_000, validate_only=validate_only))
 
 
-def delete(*names: str) -> Ask:
+def delete(*names: str) -> Call:
     """By name, as every version can, in its own way."""
 
     def request(version: int) -> DeleteTopicsRequest:
@@ -42,11 +42,11 @@ def delete(*names: str) -> Ask:
             return DeleteTopicsRequest(topic_names=list(names), timeout_ms=30_000)
         return DeleteTopicsRequest(topics=[DeleteTopicState(name=name) for name in names], timeout_ms=30_000)
 
-    return Ask(request)
+    return Call(request)
 
 
-def delete_by_id(*ids: Uuid, name: str | None = None) -> Ask:
-    return Ask(
+def delete_by_id(*ids: Uuid, name: str | None = None) -> Call:
+    return Call(
         DeleteTopicsRequest(topics=[DeleteTopicState(name=name, topic_id=value) for value in ids], timeout_ms=30_000), 6
     )
 
@@ -83,10 +83,10 @@ CONFIGS: dict[str, dict[str, str | None]] = {
 }
 
 CASES = [
-    Case("created", (create(topic(partitions=3)), shown("$a", 3))),
+    Case("created", (create(topic(partitions=3)), described_topic("$a", 3))),
     Case("two created", (create(topic("$a"), topic("$b", 2)),)),
     Case("nothing to create", (create(),)),
-    Case("only checked", (create(topic(partitions=3), validate_only=True), shown("$a", 0))),
+    Case("only checked", (create(topic(partitions=3), validate_only=True), described_topic("$a", 0))),
     Case("only checked, wrong", (create(topic("a/b"), validate_only=True),), versions=(2, 7)),
     Case("it exists", (create(topic("$a"), topic("$b")),), (NewTopic("a"),)),
     Case("it exists, only checked", (create(topic("$a"), validate_only=True),), (NewTopic("a"),), versions=(2, 7)),
@@ -106,7 +106,7 @@ CASES = [
     ),
     Case(
         "assigned",
-        (create(topic(partitions=-1, replicas=-1, assigned={0: [NODE], 1: [NODE]})), shown("$a", 2)),
+        (create(topic(partitions=-1, replicas=-1, assigned={0: [NODE], 1: [NODE]})), described_topic("$a", 2)),
         (NewTopic("b"),),
     ),
     Case(
@@ -132,18 +132,23 @@ CASES = [
         versions=(2, 7),
     ),
     Case("assigned to nobody", (create(topic(partitions=-1, replicas=-1, assigned={0: []})),), versions=(2, 7)),
-    Case("deleted", (delete("$a"), shown("$a", 0)), (NewTopic("a"),), versions=DELETE),
+    Case("deleted", (delete("$a"), described_topic("$a", 0)), (NewTopic("a"),), versions=DELETE),
     Case("two deleted, one of them unknown", (delete("$a", "$no"),), (NewTopic("a"),), versions=DELETE),
     Case("nothing to delete", (delete(),), versions=DELETE),
     Case("deleted under an invalid name", (delete("a/b"),), versions=(1, 5, 6)),
-    Case("deleted twice in one request", (delete("$a", "$a"), shown("$a", 1)), (NewTopic("a"),), versions=(1, 4, 5, 6)),
+    Case(
+        "deleted twice in one request",
+        (delete("$a", "$a"), described_topic("$a", 1)),
+        (NewTopic("a"),),
+        versions=(1, 4, 5, 6),
+    ),
     Case(
         "deleted, then made again",
-        (delete("$a"), Ask(CreateTopicsRequest(topics=[topic("$a", 2)], timeout_ms=30_000), 7)),
+        (delete("$a"), Call(CreateTopicsRequest(topics=[topic("$a", 2)], timeout_ms=30_000), 7)),
         (NewTopic("a"),),
         versions=DELETE,
     ),
-    Case("deleted by id", (delete_by_id(topic_id("a")), shown("$a", 0)), (NewTopic("a"),), versions=(6,)),
+    Case("deleted by id", (delete_by_id(topic_id("a")), described_topic("$a", 0)), (NewTopic("a"),), versions=(6,)),
     Case("deleted by an unknown id", (delete_by_id(UNKNOWN_ID),), versions=(6,)),
     Case("deleted by id and name", (delete_by_id(topic_id("a"), name="$a"),), (NewTopic("a"),), versions=(6,)),
     Case("deleted by neither", (delete_by_id(Uuid(bytes(16))),), versions=(6,)),

@@ -57,12 +57,12 @@ class JavaClient:
             }
             for record in records
         ]
-        offsets: list[int] = self._jvm.ask("produce", topic=topic, config=config, records=described)
+        offsets: list[int] = self._jvm.call("produce", topic=topic, config=config, records=described)
         return offsets
 
     def consume(self, bootstrap: str, topic: str, start: Mapping[int, int], end: Mapping[int, int]) -> list[Read]:
         config = self._consumer_config(bootstrap)
-        answer = self._jvm.ask("consume", topic=topic, config=config, start=start, end=end)
+        answer = self._jvm.call("consume", topic=topic, config=config, start=start, end=end)
         return [
             Read(
                 record["partition"],
@@ -77,14 +77,14 @@ class JavaClient:
         ]
 
     def offsets(self, bootstrap: str, topic: str, partitions: Sequence[int], at: At) -> dict[int, int | None]:
-        answer = self._jvm.ask(
+        answer = self._jvm.call(
             "offsets", topic=topic, config=self._consumer_config(bootstrap), partitions=list(partitions), at=at
         )
         return {int(partition): offset for partition, offset in answer.items()}
 
     def partition_count(self, bootstrap: str, topic: str) -> int:
         config = {**self._consumer_config(bootstrap), "allow.auto.create.topics": "true"}
-        return int(self._jvm.ask("partitions", topic=topic, config=config)["count"])
+        return int(self._jvm.call("partitions", topic=topic, config=config)["count"])
 
     def _consumer_config(self, bootstrap: str) -> dict[str, Any]:
         # No group.id: such a consumer can be assigned to, and has no coordinator to look for.

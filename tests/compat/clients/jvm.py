@@ -39,7 +39,7 @@ class Jvm:
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
 
-    def ask(self, operation: str, **fields: Any) -> Any:
+    def call(self, operation: str, **fields: Any) -> Any:
         process = self._started()
         assert process.stdin is not None
         assert process.stdout is not None
@@ -55,7 +55,7 @@ class Jvm:
 
     def tool(self, name: str, *args: str, stdin: bytes = b"") -> ToolResult:
         """Run the `main` of one of Kafka's tools, named by its class."""
-        answer = self.ask("tool", **{"class": name, "args": list(args), "stdin": base64.b64encode(stdin).decode()})
+        answer = self.call("tool", **{"class": name, "args": list(args), "stdin": base64.b64encode(stdin).decode()})
         return ToolResult(answer["status"], answer["out"], answer["err"])
 
     def stop(self) -> None:

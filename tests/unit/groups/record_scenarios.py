@@ -18,7 +18,7 @@ from ottla.wire.messages.create_topics import CreatableTopic, CreateTopicsReques
 from ottla.wire.messages.find_coordinator import FindCoordinatorRequest
 from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from ottla.wire.schema import Message
-from tests.compat.raw import RawConnection, Silent
+from tests.compat.raw import RawConnection, ResponseTimeout
 from tests.unit.groups.scenario_runner import TOPIC_IDS, ScenarioRun
 from tests.unit.groups.scenarios import SCENARIOS
 
@@ -33,12 +33,12 @@ class BrokerBackend:
         self._topic_ids: dict[str, bytes] = {}
         with RawConnection(address) as connection:
             topics = [CreatableTopic(name=name, num_partitions=2, replication_factor=1) for name in TOPIC_IDS]
-            connection.ask(CreateTopicsRequest(topics=topics, timeout_ms=10_000), 5)
-            while connection.ask(FindCoordinatorRequest(coordinator_keys=["any"]), 4).coordinators[0].error_code:
+            connection.call(CreateTopicsRequest(topics=topics, timeout_ms=10_000), 5)
+            while connection.call(FindCoordinatorRequest(coordinator_keys=["any"]), 4).coordinators[0].error_code:
                 time.sleep(0.2)
             time.sleep(1)
             asked = MetadataRequest(topics=[MetadataRequestTopic(name=name) for name in TOPIC_IDS])
-            self._topic_ids = {topic.name: topic.topic_id for topic in connection.ask(asked, 12).topics}
+            self._topic_ids = {topic.name: topic.topic_id for topic in connection.call(asked, 12).topics}
 
     def topic_id(self, name: str) -> bytes:
         return self._topic_ids[name]
@@ -83,7 +83,7 @@ def main() -> None:
             run = ScenarioRun(backend, f"{secrets.token_hex(6)}-")
             try:
                 scenario(run, version)
-            except Silent:
+            except ResponseTimeout:
                 sys.stderr.write(f"{scenario.__name__} v{version}: no response after {run.transcript[-1]}\n")
             backend.close()
             recorded[f"{scenario.__name__} v{version}"] = {

@@ -44,11 +44,11 @@ def test_a_large_request_is_answered_as_a_small_one_is() -> None:
         ]
         assert [topic.name for topic in connection.receive(DescribeTopicPartitionsRequest, 0).topics] == ["there"]
         wanted = [ListOffsetsPartition(partition_index=index, timestamp=-1) for index in range(4000)]
-        offsets = connection.ask(
+        offsets = connection.call(
             ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name="there", partitions=wanted)]), 6
         )
         assert [part.error_code for part in offsets.topics[0].partitions] == [0, 0] + [3] * 3998
-        created = connection.ask(
+        created = connection.call(
             CreateTopicsRequest(
                 topics=[
                     CreatableTopic(name=f"bad name {number}", num_partitions=1, replication_factor=1)
@@ -76,17 +76,17 @@ def test_a_large_fetch_is_answered_as_a_small_one_is() -> None:
     with Broker() as broker, connected(broker) as connection:
         broker.create_topic("there", partitions=2)
         for version in (11, 12):
-            answer = connection.ask(fetch(6000), version)
+            answer = connection.call(fetch(6000), version)
             codes = [part.error_code for topic in answer.responses for part in topic.partitions]
             assert codes == [0, 0] + [3] * 5998
-        opened = connection.ask(fetch(6000, session_epoch=0), 12)
+        opened = connection.call(fetch(6000, session_epoch=0), 12)
         assert opened.session_id
-        again = connection.ask(fetch(0, session_id=opened.session_id, session_epoch=1), 12)
+        again = connection.call(fetch(0, session_id=opened.session_id, session_epoch=1), 12)
         assert (again.error_code, again.session_id, len(again.responses[0].partitions)) == (0, opened.session_id, 5998)
         before = broker._broker.node._server.apis[1].errors
-        assert connection.ask(fetch(4), 12).error_code == 0
-        assert connection.ask(fetch(2), 12).error_code == 0
-        assert connection.ask(fetch(0, session_id=123, session_epoch=1), 12).error_code == 70
+        assert connection.call(fetch(4), 12).error_code == 0
+        assert connection.call(fetch(2), 12).error_code == 0
+        assert connection.call(fetch(0, session_id=123, session_epoch=1), 12).error_code == 70
         assert broker._broker.node._server.apis[1].errors - before == 3
 
 
@@ -100,12 +100,12 @@ def test_a_produce_of_many_partitions_is_answered_as_one_of_few_is(version: int)
     )
     with Broker() as broker, connected(broker) as connection:
         broker.create_topic("there", partitions=250)
-        answer = connection.ask(request, version)
+        answer = connection.call(request, version)
         found = [(part.index, part.error_code, part.base_offset) for part in answer.responses[0].partition_responses]
         there = [(index, 0, 0) if index % 2 else (index, ErrorCode.INVALID_RECORD, -1) for index in range(250)]
         assert found == [*there, *((index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1) for index in range(250, 2500))]
         request.topic_data[0].partition_data = [part for part in wanted[:250] if part.records]
-        answer = connection.ask(request, version)
+        answer = connection.call(request, version)
         assert [part.base_offset for part in answer.responses[0].partition_responses] == [1] * 125
         request.acks = 0
         request.topic_data[0].partition_data = wanted
@@ -179,7 +179,7 @@ def test_a_fetch_of_too_many_partitions_ends_its_connection_only(version: int) -
     with Broker() as broker, connected(broker) as connection, connected(broker) as other:
         connection.send_bytes(framed(request_bytes(fetch(50_001), version, 1)))
         assert connection.is_closed()
-        assert other.ask(fetch(1), version).error_code == 0
+        assert other.call(fetch(1), version).error_code == 0
 
 
 def test_nonsense_in_a_large_request_ends_its_connection_only() -> None:
@@ -188,7 +188,7 @@ def test_nonsense_in_a_large_request_ends_its_connection_only() -> None:
     with Broker() as broker, connected(broker) as connection, connected(broker) as other:
         connection.send_frame(request[: len(request) // 2])
         assert connection.is_closed()
-        assert other.ask(MetadataRequest(topics=[]), 12).topics == []
+        assert other.call(MetadataRequest(topics=[]), 12).topics == []
 
 
 class Loop:

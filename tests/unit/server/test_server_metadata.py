@@ -23,7 +23,7 @@ def connected(broker: Broker) -> RawConnection:
 
 def told(connection: RawConnection, version: int, *, operations: bool = False) -> dict[str, tuple[int, int]]:
     request = MetadataRequest(topics=[] if version == 0 else None, include_topic_authorized_operations=operations)
-    answer = connection.ask(request, version)
+    answer = connection.call(request, version)
     return {topic.name: (len(topic.partitions), topic.topic_authorized_operations) for topic in answer.topics}
 
 
@@ -39,7 +39,7 @@ def test_all_topics_at_every_version_after_every_change() -> None:
             assert told(connection, 12) == {"a": (2, unsaid), "b": (1, unsaid)}
             assert told(connection, 12, operations=True) == {"a": (2, 3576), "b": (1, 3576)}
             assert all(told(connection, version) == {"a": (2, unsaid), "b": (1, unsaid)} for version in range(14))
-        connection.ask(DeleteTopicsRequest(topics=[DeleteTopicState(name="a")], timeout_ms=10_000), 6)
+        connection.call(DeleteTopicsRequest(topics=[DeleteTopicState(name="a")], timeout_ms=10_000), 6)
         for _ in range(2):
             assert all(told(connection, version) == {"b": (1, unsaid)} for version in range(14))
 
@@ -65,7 +65,7 @@ def test_of_many_topics_the_same_is_said_as_of_few(version: int, odd: MetadataRe
     with Broker(config={"auto.create.topics.enable": "false"}) as broker, connected(broker) as connection:
         broker.create_topic("there", partitions=1)
         few, many = (
-            connection.ask(MetadataRequest(topics=[*some, odd], allow_auto_topic_creation=False), version)
+            connection.call(MetadataRequest(topics=[*some, odd], allow_auto_topic_creation=False), version)
             for some in (names[:3], names)
         )
     assert many.error_code == few.error_code
