@@ -92,9 +92,9 @@ class Broker:
         self.internal_topics = InternalTopics(self)
         self.loop = asyncio.get_running_loop()
         self.scheduler = SliceScheduler(self.loop, clock)
-        """For what is done in slices."""
+        """Runs long work in time slices."""
         self.metadata_bytes = EncodedTopicCache()
-        """Topics as Metadata answers them."""
+        """Encoded topics of Metadata responses."""
         self.supported_features: Mapping[str, VersionRange] = {}
         self.flushes_in_flight: dict[str, asyncio.Future[Any]] = {}
         """Flush in progress, by the directory of the log."""

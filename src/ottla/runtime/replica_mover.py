@@ -123,7 +123,7 @@ class ReplicaMover:
                     try:
                         await self._copy(move)
                         await self._catch_up(move)
-                        await self._take_over(move)
+                        await self._switch_over(move)
                         move.is_done = True
                         log.info("moved %s to %s", name, move.directory.path)
                         break
@@ -182,7 +182,7 @@ class ReplicaMover:
         assert move.log is not None
         workers, target = self._broker.workers, move.log
         for is_flushed in (False, True):
-            while (found := await self._missing(move)) is not None:
+            while (found := await self._read_missing(move)) is not None:
                 now_ms = self._broker.clock.now_ms()
                 count = await workers.run(partial(append_slice, target, found, now_ms=now_ms))
                 if not count:
@@ -193,7 +193,7 @@ class ReplicaMover:
             if not is_flushed:
                 await workers.run(target.flush)
 
-    async def _missing(self, move: ReplicaMove) -> LogSlice | None:
+    async def _read_missing(self, move: ReplicaMove) -> LogSlice | None:
         self._check(move)
         assert move.log is not None
         source = move.partition.log
@@ -208,7 +208,7 @@ class ReplicaMover:
         except ColdRead as cold:
             return await self._broker.workers.run(cold.retry)
 
-    async def _take_over(self, move: ReplicaMove) -> None:
+    async def _switch_over(self, move: ReplicaMove) -> None:
         """Tell the controller; then copy the rest and switch to the copy within one event-loop iteration."""
         assert move.log is not None
         broker, partition, target = self._broker, move.partition, move.log
@@ -225,7 +225,7 @@ class ReplicaMover:
                 await asyncio.wait([flush])
             elif partition.commit_callbacks:
                 await asyncio.sleep(0.001)
-            elif (found := await self._missing(move)) is not None and found.size > FINAL_COPY_BYTES_MAX:
+            elif (found := await self._read_missing(move)) is not None and found.size > FINAL_COPY_BYTES_MAX:
                 await broker.workers.run(partial(append_slice, target, found, now_ms=broker.clock.now_ms()))
             elif not broker.flushes_in_flight.get(partition.log.directory) and not partition.commit_callbacks:
                 break
