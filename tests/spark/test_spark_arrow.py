@@ -128,6 +128,6 @@ def test_damage_is_told_with_its_place(make_topic, produce, read_options, monkey
         list_batches(batches, [partitions[0]._replace(records=bytes(bad))], **more)
 
     monkeypatch.setattr(FetchedBatches, "__init__", spoilt)
-    with pytest.raises(SourceError, match=f"{topic}-0 is damaged between offsets 0 and 1: .*checksum"):
+    with pytest.raises(SourceError, match=f"{topic}-0 is corrupt between offsets 0 and 1: .*checksum"):
         read(read_options(topic))
     read(read_options(topic, kafka__check__crcs="false"))

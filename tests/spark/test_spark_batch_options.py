@@ -118,10 +118,10 @@ def test_a_pattern_that_matches_nothing_reads_nothing(read_options):
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        ({}, "Nothing says what to read: give one of the options subscribe"),
+        ({}, "No topics to read; set one of the options subscribe"),
         ({"subscribe": "a", "subscribePattern": "b"}, "Options subscribe and subscribePattern exclude each other"),
         ({"subscribe": " , "}, "Option subscribe names no topic"),
-        ({"subscribePattern": "("}, "Option subscribePattern is no regular expression"),
+        ({"subscribePattern": "("}, "Option subscribePattern is not a valid regular expression"),
         ({"assign": "[1]"}, "Option assign must be JSON such as"),
         ({"assign": "{}"}, "Option assign names no partition"),
     ],
@@ -132,10 +132,10 @@ def test_what_to_read_must_be_said_once(read_options, more, message):
 
 
 def test_topics_and_partitions_that_do_not_exist_are_named(make_topic, read_options):
-    with pytest.raises(SourceError, match="There is no topic 'no-such-topic', which option subscribe names"):
+    with pytest.raises(SourceError, match="Topic 'no-such-topic' in option subscribe does not exist"):
         read(read_options("no-such-topic"))
     topic = make_topic()
-    with pytest.raises(SourceError, match=f"Topic '{topic}' has no partition 7, which option assign names"):
+    with pytest.raises(SourceError, match=f"Topic '{topic}' has no partition 7, which is in option assign"):
         read(read_options(assign=json.dumps({topic: [0, 7]})))
 
 
@@ -218,17 +218,17 @@ def test_a_time_that_no_record_has_is_an_error_by_default(numbered, read_options
         ("startingOffsets", '{"t":{"0":"5"}}', "startingOffsets must be earliest"),
         ("startingOffsetsByTimestamp", "earliest", "startingOffsetsByTimestamp must be JSON such as"),
         ("startingOffsetsByTimestamp", '{"t":{"0":-1}}', "startingOffsetsByTimestamp has a negative time for t-0"),
-        ("startingTimestamp", "now", "startingTimestamp must be a whole number"),
+        ("startingTimestamp", "now", "startingTimestamp must be an integer"),
         ("startingOffsetsByTimestampStrategy", "nearest", "must be one of error, latest"),
         ("failOnDataLoss", "maybe", "failOnDataLoss must be true or false"),
         ("minPartitions", "0", "minPartitions must be at least 1"),
-        ("maxRecordsPerPartition", "many", "maxRecordsPerPartition must be a whole number"),
+        ("maxRecordsPerPartition", "many", "maxRecordsPerPartition must be an integer"),
         ("startingOffset", "earliest", "no option 'startingoffset'. Did you mean startingOffsets"),
         ("isolationLevel", "dirty", "isolationLevel must be one of read_uncommitted, read_committed"),
         (
             "kafka.auto.offset.reset",
             "earliest",
-            "kafka.auto.offset.reset cannot be set: where to begin is said by startingOffsets",
+            "kafka.auto.offset.reset cannot be set: use startingOffsets",
         ),
         ("kafka.enable.auto.commit", "true", "kafka.enable.auto.commit cannot be set"),
         ("kafka.key.deserializer", "x", "kafka.key.deserializer cannot be set"),
@@ -249,10 +249,10 @@ def test_bootstrap_servers_are_needed():
 
 def test_all_partitions_must_have_an_offset(numbered, read_options):
     with pytest.raises(
-        OptionError, match=f"startingOffsets must name every partition that is read, and lacks {numbered}-1"
+        OptionError, match=f"startingOffsets must have every partition that is read; missing: {numbered}-1"
     ):
         read(read_options(numbered, startingOffsets=json.dumps({numbered: {"0": 1}})))
-    with pytest.raises(OptionError, match=f"startingOffsets names {numbered}-2, which is not among"):
+    with pytest.raises(OptionError, match=f"startingOffsets has {numbered}-2, which is not read"):
         read(read_options(numbered, startingOffsets=json.dumps({numbered: {"0": 1, "1": 1, "2": 1}})))
 
 
@@ -261,7 +261,7 @@ def test_vanished_offsets_are_data_loss_unless_told_otherwise(numbered, admin, r
     start = json.dumps({numbered: {"0": 2, "1": 8}})
     with pytest.raises(
         DataLossError,
-        match=f"startingOffsets names offset 2 of {numbered}-0, but its offsets are from 6 to 10.*failOnDataLoss",
+        match=f"startingOffsets has offset 2 for {numbered}-0, whose offsets range from 6 to 10.*failOnDataLoss",
     ):
         read(read_options(numbered, startingOffsets=start))
     assert values(read(read_options(numbered, startingOffsets=start, failOnDataLoss="false"))) == between(
@@ -279,14 +279,14 @@ def test_offsets_that_vanish_between_planning_and_reading(numbered, admin, read_
     )
     planned = careful.partitions()
     admin.delete_records({(numbered, 0): 4, (numbered, 1): 10})
-    with pytest.raises(DataLossError, match=f"Offsets 0 to 3 of {numbered}-0 are gone"):
+    with pytest.raises(DataLossError, match=f"Offsets 0 to 3 of {numbered}-0 were deleted by retention"):
         rows_of(careful, planned)
     assert values(rows_of(careless, planned)) == between((4, 10), (0, 0))
 
 
 def test_an_end_beyond_the_last_record(numbered, read_options):
     end = json.dumps({numbered: {"0": 50, "1": 2}})
-    with pytest.raises(DataLossError, match="endingOffsets names offset 50"):
+    with pytest.raises(DataLossError, match="endingOffsets has offset 50"):
         read(read_options(numbered, endingOffsets=end))
     assert values(read(read_options(numbered, endingOffsets=end, failOnDataLoss="false"))) == between((0, 10), (0, 2))
 
@@ -345,7 +345,7 @@ def test_a_task_gives_up_after_its_time(numbered, read_options):
     planned = reader.partitions()
     reader._options.kafka["bootstrap.servers"] = "127.0.0.1:1"
     with pytest.raises(
-        SourceError, match=rf"No record of {numbered}-0 from offset 0 came within 0.2 s \(option kafkaConsumer.poll"
+        SourceError, match=rf"No record of {numbered}-0 from offset 0 arrived within 0.2 s \(option kafkaConsumer.poll"
     ):
         rows_of(reader, planned)
 

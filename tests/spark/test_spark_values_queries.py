@@ -211,7 +211,8 @@ def test_a_record_that_does_not_decode_fails_the_query_by_its_place(
     topic = make_topic(1)
     produce(topic, BAD)
     with pytest.raises(
-        Exception, match=f"offset 1 of {topic}-0 does not decode: its value is no json.*errorColumn or errorTopic"
+        Exception,
+        match=f"offset 1 of {topic}-0 cannot be decoded: its value is not valid json.*errorColumn or errorTopic",
     ):
         read(read_options(topic, valueFormat="json", valueSchema="id bigint"))
 
@@ -245,7 +246,7 @@ def test_or_a_topic_takes_it(make_topic: Any, produce: Any, read_options: Any) -
         ({"valueFormat": "json"}, "Option valueSchema is missing"),
         ({"valueFormat": "avro", "valueSchema": "{"}, "valueSchema is no schema of Avro"),
         ({"valueFormat": "avro", "schemaRegistryUrl": "http://127.0.0.1:9"}, "schemaRegistryUrl"),
-        ({"valueFormat": "avro", "schemaRegistryUrl": "ftp://x"}, "must begin with http"),
+        ({"valueFormat": "avro", "schemaRegistryUrl": "ftp://x"}, "must start with http"),
         ({"valueFormat": "json", "valueSchema": "a int", "errorColumn": "e", "errorTopic": "t"}, "choose one"),
         ({"valueSchema": "a int"}, "valueSchema needs valueFormat"),
     ],

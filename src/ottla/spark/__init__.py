@@ -1,7 +1,8 @@
 """Spark reads and writes Ottla, and any Kafka: the data source `ottla`, and sessions that are ready to use it.
 
     spark = ottla.spark.session()
-    spark.readStream.format("ottla").option("kafka.bootstrap.servers", "127.0.0.1:9092").option("subscribe", "orders").load()
+    reader = spark.readStream.format("ottla").option("kafka.bootstrap.servers", "127.0.0.1:9092")
+    reader.option("subscribe", "orders").load()
 
 Names are loaded on first use: a task that reads does not pay for the sink.
 """

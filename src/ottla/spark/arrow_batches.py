@@ -1,4 +1,4 @@
-"""Fetch responses as Arrow record batches with Spark's columns, built from whole arrays without per-record Python code."""
+"""Fetch responses as Arrow record batches with Spark's columns, built from arrays without per-record Python code."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any

@@ -38,8 +38,8 @@ class BatchReader(DataSourceReader):
         for partition in partitions:
             if start[partition] > end[partition] and options["failOnDataLoss"] and self._start.times is None:
                 raise DataLossError(
-                    f"{partition} would be read from offset {start[partition]} ({self._start.option}) to {end[partition]} "
-                    f"({self._end.option}), which is before it."
+                    f"{partition} would be read from offset {start[partition]} ({self._start.option}) to the earlier "
+                    f"offset {end[partition]} ({self._end.option})."
                 )
         ranges = [OffsetRange(*partition, start[partition], end[partition]) for partition in partitions]
         return [

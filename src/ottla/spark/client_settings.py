@@ -8,11 +8,11 @@ from ottla.client.errors import ConfigError
 from ottla.spark.options import KAFKA_PREFIX, OptionError, Options
 
 REJECTED = {
-    "auto.offset.reset": "where to begin is said by startingOffsets",
-    "enable.auto.commit": "Spark keeps its own offsets; groupId tells a group of them",
-    "interceptor.classes": "records reach Spark as columns",
-    "key.deserializer": "keys reach Spark as bytes; make something of them there, or with keyFormat",
-    "value.deserializer": "values reach Spark as bytes; make something of them there, or with valueFormat",
+    "auto.offset.reset": "use startingOffsets",
+    "enable.auto.commit": "Spark stores offsets in the checkpoint; use groupId to commit them to a group",
+    "interceptor.classes": "not supported, since records are read as columns",
+    "key.deserializer": "keys are read as bytes; decode them in Spark or with keyFormat",
+    "value.deserializer": "values are read as bytes; decode them in Spark or with valueFormat",
 }
 """Configs that Spark's connector rejects too, and what to use instead."""
 
@@ -33,9 +33,7 @@ def consumer_settings(options: Options) -> dict[str, Any]:
     level = options["isolationLevel"]
     if level is not None:
         if given.get("isolation.level", level) != level:
-            raise OptionError(
-                "Options isolationLevel and kafka.isolation.level say different things: give one of them."
-            )
+            raise OptionError("Options isolationLevel and kafka.isolation.level conflict; set one of them.")
         given["isolation.level"] = level
     given.pop("group.id", None)  # a task reads planned ranges, without joining a group
     if options.is_given("groupIdPrefix"):
@@ -44,7 +42,7 @@ def consumer_settings(options: Options) -> dict[str, Any]:
     try:
         consumer_config(settings, {})
     except ConfigError as error:
-        raise OptionError(f"The options that begin with {KAFKA_PREFIX!r} are configs of the client: {error}") from None
+        raise OptionError(f"Invalid client config in the options with prefix {KAFKA_PREFIX!r}: {error}") from None
     return settings
 
 
@@ -58,5 +56,5 @@ def progress_group(options: Options) -> str | None:
     """Return the group that progress is committed to: `groupId`, or `kafka.group.id` as in Spark's connector."""
     ours, theirs = options["groupId"], options.kafka.get("group.id")
     if ours and theirs and ours != theirs:
-        raise OptionError("Options groupId and kafka.group.id name different groups: give one of them.")
+        raise OptionError("Options groupId and kafka.group.id conflict; set one of them.")
     return ours or theirs or None

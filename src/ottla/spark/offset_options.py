@@ -58,11 +58,11 @@ def topics_of(options: Options) -> Topics:
     given = [name for name in ("assign", "subscribe", "subscribePattern") if options.is_given(name)]
     if not given:
         raise OptionError(
-            "Nothing says what to read: give one of the options subscribe (topics), subscribePattern (an expression) or "
+            "No topics to read; set one of the options subscribe (topics), subscribePattern (a regular expression) or "
             "assign (partitions as JSON)."
         )
     if len(given) > 1:
-        raise OptionError(f"Options {' and '.join(given)} exclude each other: give one of them.")
+        raise OptionError(f"Options {' and '.join(given)} exclude each other; set one of them.")
     text: str = options[given[0]]
     match given[0]:
         case "assign":
@@ -70,17 +70,19 @@ def topics_of(options: Options) -> Topics:
         case "subscribe":
             names = tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
             if not names:
-                raise OptionError("Option subscribe names no topic: give one or more, with commas between them.")
+                raise OptionError("Option subscribe names no topic; set one or more, separated by commas.")
             return Topics(names=names)
         case _:
             if not text.strip():
                 raise OptionError(
-                    "Option subscribePattern is empty: give a regular expression that matches whole names of topics."
+                    "Option subscribePattern is empty; set a regular expression that matches complete topic names."
                 )
             try:
                 re.compile(text)
             except re.error as error:
-                raise OptionError(f"Option subscribePattern is no regular expression: {error} in {text!r}.") from None
+                raise OptionError(
+                    f"Option subscribePattern is not a valid regular expression: {error} in {text!r}."
+                ) from None
             return Topics(pattern=text)
 
 
@@ -97,7 +99,7 @@ def starting_offsets(options: Options, *, is_stream: bool) -> OffsetSpec:
     spec = _offset_spec(name, options[name], default=LATEST if is_stream else EARLIEST)
     if not is_stream and spec.is_time_dependent:
         raise OptionError(
-            f"Option {name} of a batch read cannot be latest (-1): it would read nothing. Give earliest or offsets."
+            f"Option {name} of a batch read cannot be latest (-1), which reads nothing; use earliest or offsets."
         )
     return spec
 
@@ -110,7 +112,7 @@ def ending_offsets(options: Options) -> OffsetSpec:
     name = "endingOffsets"
     spec = _offset_spec(name, options[name], default=LATEST)
     if spec.end == EARLIEST or EARLIEST in (spec.offsets or {}).values():
-        raise OptionError(f"Option {name} cannot be earliest (-2): it would read nothing. Give latest or offsets.")
+        raise OptionError(f"Option {name} cannot be earliest (-2), which reads nothing; use latest or offsets.")
     return spec
 
 
@@ -122,7 +124,7 @@ def _timestamp_spec(options: Options, of_all: str, of_each: str, *, latest_if_no
         for partition, time in times.items():
             if time < 0:
                 raise OptionError(
-                    f"Option {of_each} has a negative time for {partition}: give milliseconds since 1970."
+                    f"Option {of_each} has a negative timestamp for {partition}; use milliseconds since 1970."
                 )
         return OffsetSpec(of_each, times=times, latest_if_none=latest_if_none)
     return None
@@ -141,7 +143,7 @@ def _offset_spec(name: str, text: str | None, *, default: int) -> OffsetSpec:
     for partition, offset in offsets.items():
         if offset < EARLIEST:
             raise OptionError(
-                f"Option {name} has offset {offset} for {partition}: give an offset, -2 for earliest or -1 for latest."
+                f"Option {name} has offset {offset} for {partition}: use an offset, -2 for earliest or -1 for latest."
             )
     return OffsetSpec(name, offsets=offsets)
 
@@ -174,7 +176,7 @@ def _assigned(text: str) -> tuple[TopicPartition, ...]:
     except (ValueError, TypeError):
         raise OptionError(f'Option assign must be JSON such as {{"orders":[0,1]}}, not {text!r}.') from None
     if not found:
-        raise OptionError('Option assign names no partition: give JSON such as {"orders":[0,1]}.')
+        raise OptionError('Option assign names no partition; use JSON such as {"orders":[0,1]}.')
     return tuple(sorted(dict.fromkeys(found)))
 
 
@@ -203,18 +205,19 @@ def offsets_from_json(stored: Mapping[str, Any]) -> Offsets:
         }
     except (ValueError, TypeError):
         raise OptionError(
-            f"The checkpoint does not hold offsets of topics but {json.dumps(stored)[:200]}: it is another source's. "
-            "Give the query a checkpointLocation of its own."
+            f"The checkpoint has no topic offsets but {json.dumps(stored)[:200]}: it belongs to another source. "
+            "Use a separate checkpointLocation for this query."
         ) from None
     if MARK not in stored:
         raise OptionError(
-            "The checkpoint was written by Spark's own Kafka connector (format kafka), and format ottla does not go on with "
-            "it. Give the query a new checkpointLocation; to begin where the other has ended, set option startingOffsets "
+            "The checkpoint was written by Spark's own Kafka connector (format kafka), and format ottla cannot "
+            "continue it. Use a new checkpointLocation; to start at the same offsets, set option startingOffsets "
             f"to {json.dumps(stored, separators=(',', ':'))}"
         )
     if stored[MARK] != MARK_VERSION:
         raise OptionError(
-            f"The checkpoint was written by another version of Ottla (its offsets are of format {stored[MARK]!r}, this version "
-            f"knows {MARK_VERSION}). Run the query with that version, or give it a new checkpointLocation."
+            f"The checkpoint was written by another version of Ottla (its offsets are of format {stored[MARK]!r}, "
+            "this version "
+            f"supports {MARK_VERSION}). Run the query with that version, or use a new checkpointLocation."
         )
     return found

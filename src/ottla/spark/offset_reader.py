@@ -36,7 +36,7 @@ class OffsetReader:
         try:
             self._admin = Admin(admin_settings(settings))
         except ClientError as error:
-            raise OptionError(f"The options that begin with 'kafka.' are configs of the client: {error}") from None
+            raise OptionError(f"Invalid client config in the options with prefix 'kafka.': {error}") from None
         self.topic_ids: dict[str, Uuid] = {}
         """Topic ids of the last call that returned partitions."""
 
@@ -74,14 +74,14 @@ class OffsetReader:
         if missing:
             option = "assign" if self._topics.partitions else "subscribe"
             raise SourceError(
-                f"There is no topic {', '.join(map(repr, missing))}, which option {option} names. Create it first, or "
-                "correct the name."
+                f"Topic {', '.join(map(repr, missing))} in option {option} does not exist. Create it, or correct the "
+                "name."
             )
         known = dict.fromkeys(found)
         for partition in self._topics.partitions:
             if partition not in known:
                 raise SourceError(
-                    f"Topic {partition.topic!r} has no partition {partition.partition}, which option assign names."
+                    f"Topic {partition.topic!r} has no partition {partition.partition}, which is in option assign."
                 )
         return found
 
@@ -151,7 +151,7 @@ class OffsetReader:
             found[partition] = min(max(offset, earliest[partition]), latest[partition])
             if found[partition] != offset and self._options["failOnDataLoss"]:
                 raise DataLossError(
-                    f"Option {spec.option} names offset {offset} of {partition}, but its offsets are from "
+                    f"Option {spec.option} has offset {offset} for {partition}, whose offsets range from "
                     f"{earliest[partition]} to {latest[partition]}."
                 )
         return found
@@ -167,8 +167,9 @@ class OffsetReader:
         without = [partition for partition, offset in found.items() if offset == NO_OFFSET]
         if without and not spec.latest_if_none:
             raise SourceError(
-                f"Option {spec.option}: no record of {without[0]} is at or after {times[without[0]]}. Give an earlier time, "
-                "or set option startingOffsetsByTimestampStrategy to latest to begin at the end of such partitions."
+                f"Option {spec.option}: no record of {without[0]} is at or after {times[without[0]]}. Use an earlier "
+                "time, "
+                "or set option startingOffsetsByTimestampStrategy to latest to start at the end of such partitions."
             )
         return found | self.latest(without)
 
@@ -179,13 +180,9 @@ class OffsetReader:
         missing = [str(partition) for partition in partitions if partition not in named]
         unknown = [str(partition) for partition in given if partition not in there]
         if missing:
-            raise OptionError(
-                f"Option {option} must name every partition that is read, and lacks {', '.join(missing)}."
-            )
+            raise OptionError(f"Option {option} must have every partition that is read; missing: {', '.join(missing)}.")
         if unknown:
-            raise OptionError(
-                f"Option {option} names {', '.join(unknown)}, which is not among the partitions that are read."
-            )
+            raise OptionError(f"Option {option} has {', '.join(unknown)}, which is not read.")
 
     # Groups
 

@@ -59,7 +59,7 @@ def read_int(name: str, text: str) -> int:
     try:
         return int(text)
     except ValueError:
-        raise OptionError(f"Option {name} must be a whole number, not {text!r}.") from None
+        raise OptionError(f"Option {name} must be an integer, not {text!r}.") from None
 
 
 _UNITS_MS = {"us": 0.001, "ms": 1, "s": 1_000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
@@ -71,7 +71,7 @@ def read_duration_ms(name: str, text: str) -> float:
 
     found = re.fullmatch(r"(\d+)\s*([a-z]*)", text.strip().lower())
     if found is None or found[2] not in ("", *_UNITS_MS):
-        raise OptionError(f"Option {name} must be a time such as 15m, 30s or 500ms, not {text!r}.")
+        raise OptionError(f"Option {name} must be a duration such as 15m, 30s or 500ms, not {text!r}.")
     return int(found[1]) * _UNITS_MS[found[2] or "ms"]
 
 
@@ -177,13 +177,13 @@ def parse_options(given: Mapping[str, str], use_case: UseCase) -> Options:
         if option is None:
             raise OptionError(_unknown(name_as_given))
         if use_case in option.rejected:
-            raise OptionError(f"Option {option.name} has no meaning in {_describe_use_case(use_case)}: leave it out.")
+            raise OptionError(f"Option {option.name} does not apply to {_describe_use_case(use_case)}; remove it.")
         if option.use_cases & use_case:
             values[option.name] = _read(option, text)
             names[option.name] = None
     if not kafka.get("bootstrap.servers", "").strip():
         raise OptionError(
-            f"Option {BOOTSTRAP} is missing: the addresses of one or more brokers, for example '127.0.0.1:9092'."
+            f"Option {BOOTSTRAP} is missing; set it to one or more broker addresses, such as '127.0.0.1:9092'."
         )
     return Options(values, frozenset(names), kafka)
 
@@ -215,7 +215,7 @@ def _unknown(name_as_given: str) -> str:
     spelled = {option.name.lower(): option.name for option in OPTIONS} | {BOOTSTRAP: BOOTSTRAP}
     nearest = get_close_matches(name_as_given.lower(), list(spelled), n=1, cutoff=0.5)
     hint = f" Did you mean {spelled[nearest[0]]}?" if nearest else ""
-    return f"The data source ottla has no option {name_as_given!r}.{hint} Configs of the client begin with 'kafka.'."
+    return f"Data source ottla has no option {name_as_given!r}.{hint} Client configs have the prefix 'kafka.'."
 
 
 def _describe_use_case(use_case: UseCase) -> str:

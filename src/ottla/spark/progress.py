@@ -151,7 +151,7 @@ class GroupCommits:
             offset_reader.commit(group, offsets_from_json(json.loads(end)))
             self._committed[description] = end
         except ClientError as error:
-            warnings.warn(f"The progress of the query was not committed to group {group!r}: {error}", stacklevel=1)
+            warnings.warn(f"Query progress was not committed to group {group!r}: {error}", stacklevel=1)
 
     def close(self) -> None:
         """Close the connections. A later commit creates new ones."""

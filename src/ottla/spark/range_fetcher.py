@@ -115,7 +115,7 @@ class RangeFetcher:
                 found = self._ready.get(timeout=self._wait_seconds_max)
             except Empty:
                 raise ClientTimeoutError(
-                    f"No record of {self._partition} from offset {self._state.fetch_offset} came within "
+                    f"No record of {self._partition} from offset {self._state.fetch_offset} arrived within "
                     f"{self._wait_seconds_max:g} s (option kafkaConsumer.pollTimeoutMs)."
                 ) from None
             if found is None:

@@ -22,7 +22,7 @@ class OffsetRange(NamedTuple):
 
 
 def limit_offsets(start: Mapping[TopicPartition, int], latest: Mapping[TopicPartition, int], limit: int) -> Offsets:
-    """Return end offsets for about `limit` records, proportional to each partition's backlog, at least one per partition."""
+    """Return end offsets for about `limit` records, shared by backlog; every partition with a backlog gets some."""
     sizes = {partition: max(end - start[partition], 0) for partition, end in latest.items()}
     total = sum(sizes.values())
     if total <= limit:

@@ -74,37 +74,37 @@ class Registry:
         text = response["schema"]
         if response.get("references"):
             raise RegistryError(
-                f"Schema {schema_id} refers to others, which is not supported: register it with all it needs inside."
+                f"Schema {schema_id} has references, which are not supported; register it with everything included."
             )
         if schema_type == "PROTOBUF":
             text = self._request(f"/schemas/ids/{schema_id}?format=serialized", what=f"schema {schema_id}")["schema"]
         return RegisteredSchema(schema_id, schema_type, text)
 
     def _request(self, path: str, body: dict[str, Any] | None = None, *, what: str) -> dict[str, Any]:
-        problem = "there is no address"
+        problem = "no URL is configured"
         for _ in range(TRIES_MAX):
             for url in self._urls:
                 try:
                     return self._request_from(url, path, body)
                 except urllib.error.HTTPError as error:
-                    problem = f"it responses {error.code}, {_message(error)}"
+                    problem = f"status {error.code}, {_message(error)}"
                     if error.code < 500:
                         schema_type = UnknownSchema if error.code == 404 else RegistryError
                         raise schema_type(
-                            f"The schema registry at {_without_password(url)} was asked for {what}: {problem}."
+                            f"Request for {what} to the schema registry at {_without_password(url)} failed: {problem}."
                         ) from None
                 except (OSError, ValueError) as error:
                     problem = str(error)
         shown = ", ".join(_without_password(url) for url in self._urls)
         raise RegistryError(
-            f"The schema registry at {shown} was asked for {what}: {problem}. Look at option schemaRegistryUrl."
+            f"Request for {what} to the schema registry at {shown} failed: {problem}. Check option schemaRegistryUrl."
         )
 
     def _request_from(self, url: str, path: str, body: dict[str, Any] | None) -> dict[str, Any]:
         parts = urllib.parse.urlsplit(url)
         if parts.scheme not in ("http", "https"):
             raise RegistryError(
-                f"Option schemaRegistryUrl must begin with http:// or https://, not {_without_password(url)!r}."
+                f"Option schemaRegistryUrl must start with http:// or https://, not {_without_password(url)!r}."
             )
         address = urllib.parse.urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2])) + path
         request = urllib.request.Request(address, data=None if body is None else json.dumps(body).encode())
@@ -144,6 +144,6 @@ def subject_of(strategy: str, topic: str, record_name: str | None, *, is_key: bo
         return f"{topic}-{'key' if is_key else 'value'}"
     if not record_name:
         raise RegistryError(
-            f"Option subjectStrategy ({strategy}) needs a schema with a name: give keySubject or valueSubject instead."
+            f"Option subjectStrategy ({strategy}) needs a named schema; set keySubject or valueSubject instead."
         )
     return record_name if strategy == "recordnamestrategy" else f"{topic}-{record_name}"

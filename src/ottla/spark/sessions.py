@@ -22,11 +22,10 @@ COMMON_DEFAULTS = {
 def session(
     app_name: str = "ottla", *, master: str | None = None, config: Mapping[str, str] | None = None
 ) -> "SparkSession":
-    """Return the session of this process, created on first use. Queries share it: the first query of a new session takes
-    seconds.
+    """Return the session of this process, created on first use.
 
-    `master` is any Spark master URL, `local[*]` by default. `config` has Spark configs that override the defaults set
-    here.
+    Queries share it, since the first query of a new session takes seconds. `master` is any Spark master URL,
+    `local[*]` by default. `config` has Spark configs that override the defaults set here.
     """
     master_url = master or os.environ.get("SPARK_MASTER") or "local[*]"
     prepare_environment(master_url)

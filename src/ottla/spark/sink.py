@@ -28,9 +28,7 @@ class Written(WriterCommitMessage):
 def batch_writer(schema: "StructType", options: Mapping[str, str], overwrite: bool) -> "BatchWriter":
     """Return the writer of `df.write.format("ottla").mode("append").save()`."""
     if overwrite:
-        raise OptionError(
-            "A topic cannot be overwritten: use mode 'append', or delete the topic and create it again first."
-        )
+        raise OptionError("A topic cannot be overwritten; use mode 'append', or delete and recreate the topic first.")
     return BatchWriter(plan_sink(schema, options, UseCase.WRITE))
 
 

@@ -1,4 +1,4 @@
-"""Planning of a write on the driver, so that errors are raised before tasks start: columns, topic, configs and encoders."""
+"""Planning of a write on the driver: columns, topic, configs and encoders. Errors are raised before tasks start."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -39,14 +39,12 @@ def plan_sink(schema: "StructType", given: Mapping[str, str], use_case: UseCase)
     columns = _by_name(schema)
     topic = options["topic"]
     if topic is not None and not topic.strip():
-        raise OptionError("Option topic is empty: give the name of a topic.")
+        raise OptionError("Option topic is empty; set a topic name.")
     if topic is None and "topic" not in columns:
-        raise OptionError(
-            "There is neither an option 'topic' nor a column 'topic': say where the rows are to be written."
-        )
+        raise OptionError("No topic to write to; set option 'topic' or add a column 'topic'.")
     key, value = _encoders(schema, options)
     if value is None and "value" not in columns:
-        raise OptionError(f"There is no column 'value'; the columns are {', '.join(schema.names) or 'none'}.")
+        raise OptionError(f"Column 'value' is missing; the columns are {', '.join(schema.names) or 'none'}.")
     _check_types(columns, {"key": key, "value": value})
     used = [name for name in RECORD_COLUMNS if name in columns and not (name == "topic" and topic is not None)]
     return SinkPlan(topic, _configs(options), tuple(used), key, value)
@@ -58,7 +56,7 @@ def _by_name(schema: "StructType") -> dict[str, Any]:
     for column in schema.fields:
         name = next((known for known in RECORD_COLUMNS if known == column.name.lower()), column.name)
         if name in found:
-            raise OptionError(f"There are two columns {name!r}.")
+            raise OptionError(f"Duplicate column {name!r}.")
         found[name] = column.dataType
     return found
 
@@ -75,8 +73,8 @@ def _check_types(columns: dict[str, Any], encoders: "Mapping[str, Encoder | None
     }
     for name, (types, description) in expected.items():
         if name in columns and encoders.get(name) is None and not isinstance(columns[name], types):
-            hint = f"; option {name}Format makes bytes of it" if name in encoders else ""
-            raise OptionError(f"Column {name!r} is {columns[name].simpleString()}, and must be {description}{hint}.")
+            hint = f"; option {name}Format encodes it" if name in encoders else ""
+            raise OptionError(f"Column {name!r} is {columns[name].simpleString()}, but must be {description}{hint}.")
     if "headers" in columns and not _are_headers(columns["headers"]):
         data_type = "array<struct<key:string,value:binary>>"
         raise OptionError(f"Column 'headers' is {columns['headers'].simpleString()}, and must be {data_type}.")
@@ -115,11 +113,12 @@ def _configs(options: Options) -> tuple[tuple[str, str], ...]:
     for name in OWN_CONFIGS:
         if name in options.kafka:
             raise OptionError(
-                f"Option kafka.{name} is not taken: columns are written as they are; see keyFormat and valueFormat."
+                f"Option kafka.{name} cannot be set, since columns are written unchanged; see keyFormat and "
+                "valueFormat."
             )
     configs = {**DEFAULTS, **options.kafka}
     try:
         producer_settings(configs, {})
     except ConfigError as error:
-        raise OptionError(f"An option that begins with 'kafka.' is wrong: {error}") from None
+        raise OptionError(f"Invalid client config in the options with prefix 'kafka.': {error}") from None
     return tuple(sorted(configs.items()))

@@ -68,7 +68,7 @@ def write_task(plan: "SinkPlan", batches: Iterator[Any]) -> dict[tuple[str, int]
     except BaseException as error:
         producer.close(0)
         if isinstance(error, ClientError):
-            raise SinkError(f"Writing to Kafka failed: {error}") from error
+            raise SinkError(f"Writing failed: {error}") from error
         raise
     producer_pool().release(plan.kafka, producer)
     return counts
@@ -161,7 +161,7 @@ def _by_topic(table: Any) -> "Iterator[tuple[str, Any]]":
 
     topics = table.column("topic").combine_chunks()
     if topics.null_count:
-        raise SinkError("A row has no topic: its column 'topic' is null. Fill it, or give the option 'topic'.")
+        raise SinkError("A row has no topic: column 'topic' is null. Fill the column, or set option 'topic'.")
     names = topics.unique().to_pylist()
     if len(names) == 1:
         yield names[0], table

@@ -56,7 +56,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         minimum, maximum = self._options["minOffsetsPerTrigger"], self._options["maxOffsetsPerTrigger"]
         if minimum is not None and maximum is not None and minimum > maximum:
             raise OptionError(
-                f"Option minOffsetsPerTrigger ({minimum}) is more than maxOffsetsPerTrigger ({maximum}): change one of them."
+                f"Option minOffsetsPerTrigger ({minimum}) is more than maxOffsetsPerTrigger ({maximum}): change one "
+                "of them."
             )
 
     def __getstate__(self) -> dict[str, Any]:
@@ -111,7 +112,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             latest = {partition: max(end, start_offsets.get(partition, end)) for partition, end in self._target.items()}
         gone = [partition for partition in start_offsets if partition not in latest]
         if gone and self._options["failOnDataLoss"]:
-            raise DataLossError(f"{', '.join(map(str, gone))} is gone: the topic was deleted.")
+            raise DataLossError(f"{', '.join(map(str, gone))} no longer exists: the topic was deleted.")
         return latest
 
     def _check_ids(self) -> None:
@@ -119,7 +120,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         ids = self._reader.topic_ids
         for name, known in self._known_ids.items():
             if name in ids and ids[name] != known and self._options["failOnDataLoss"]:
-                raise DataLossError(f"Topic {name!r} was deleted and made again while the query ran.")
+                raise DataLossError(f"Topic {name!r} was deleted and recreated while the query ran.")
         self._known_ids |= ids
 
     def _earliest_of_new(self, partitions: list[TopicPartition]) -> Offsets:
@@ -128,7 +129,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         for partition, offset in found.items():
             if offset and self._options["failOnDataLoss"]:
                 raise DataLossError(
-                    f"{partition} is new, but begins with offset {offset}: records of it are gone already."
+                    f"{partition} is new, but starts at offset {offset}: its first records were deleted."
                 )
         return found
 
@@ -187,7 +188,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return end  # a repeated first micro-batch: it was empty, and the next starts at its end
         if self._options["failOnDataLoss"]:
             raise DataLossError(
-                f"{partition} was read up to offset {first} and now ends with {end}: the topic was deleted and made again."
+                f"{partition} was read up to offset {first} and now ends at {end}: the topic was deleted and recreated."
             )
         return self._reader.earliest([partition])[partition]
 
@@ -204,9 +205,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         try:
             self._reader.commit(self._group, offsets_from_json(end))
         except ClientError as error:
-            warnings.warn(
-                f"The progress of the query was not committed to group {self._group!r}: {error}", stacklevel=1
-            )
+            warnings.warn(f"Query progress was not committed to group {self._group!r}: {error}", stacklevel=1)
 
     def stop(self) -> None:
         if self._offset_reader is not None:

@@ -57,8 +57,8 @@ def read_range(offset_range: OffsetRange, schema: "StructType", options: Options
                         yield batch if convert is None else convert(batch)
     except MalformedMessage as error:
         raise SourceError(
-            f"{offset_range.topic}-{offset_range.partition} is damaged between offsets {offset_range.start} and {offset_range.end}: {error}. "
-            "Read around it with startingOffsets and endingOffsets, or let another replica lead."
+            f"{offset_range.topic}-{offset_range.partition} is corrupt between offsets {offset_range.start} and "
+            f"{offset_range.end}: {error}. Skip it with startingOffsets and endingOffsets, or elect another replica."
         ) from error
     except ClientError as error:
         raise wrap_client_error(
@@ -77,21 +77,21 @@ def _responses(fetch: Any, offset_range: OffsetRange, fail_on_data_loss: bool) -
         except TopicDeleted:
             if fail_on_data_loss:
                 raise DataLossError(
-                    f"Topic {offset_range.topic!r} is error: it was deleted while it was read."
+                    f"Topic {offset_range.topic!r} no longer exists: it was deleted during the read."
                 ) from None
             return
         except OffsetsOutOfRange as error:
             if error.log_start_offset is None:
                 if fail_on_data_loss:
                     raise DataLossError(
-                        f"Offset {error.offset} of {name} lies behind its end: the topic was deleted and made again, or its log "
-                        "was cut off."
+                        f"Offset {error.offset} of {name} is after its end: the topic was recreated, or its log was "
+                        "truncated."
                     ) from None
                 return
             if fail_on_data_loss:
                 raise DataLossError(
-                    f"Offsets {error.offset} to {min(error.log_start_offset, offset_range.end) - 1} of {name} are error: its retention was "
-                    "shorter than the time until they were read."
+                    f"Offsets {error.offset} to {min(error.log_start_offset, offset_range.end) - 1} of {name} were "
+                    "deleted by retention before they were read."
                 ) from None
             if error.log_start_offset >= offset_range.end:
                 return
@@ -103,7 +103,7 @@ def _value_decoder(schema: "StructType", record: "StructType", options: Options,
     if not options.is_given("keyFormat") and not options.is_given("valueFormat"):
         if schema != record:
             raise SourceError(
-                "The columns are those of Spark's Kafka connector: leave out schema(...), and choose columns with select."
+                "The columns are fixed, as in Spark's Kafka connector; remove schema(...), and use select for a subset."
             )
         return None
     from ottla.spark.values import batch_decoder

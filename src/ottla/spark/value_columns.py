@@ -96,7 +96,9 @@ class ArrowIpcCodec:
                 table = stream.read_all()
             lacking = [name for name in self._schema.names if name not in table.column_names]
             if lacking:
-                raise ValueError(f"its columns are {', '.join(table.column_names)}, without {', '.join(lacking)}")
+                raise ValueError(
+                    f"it lacks columns {', '.join(lacking)}; its columns are {', '.join(table.column_names)}"
+                )
             rows: list[Any] = table.select(self._schema.names).cast(self._schema).to_pylist()
             return rows
 

@@ -46,8 +46,8 @@ class BatchDecoder:
         if errors and self._error_column is None and self._options["errorTopic"] is None:
             row, (name, reason) = min(errors.items())
             raise SourceError(
-                f"{_record_name(batch, row)}: its {name} is no {self._formats[name].format}: {reason}. Option errorColumn or "
-                "errorTopic tells where to put such records."
+                f"{_record_name(batch, row)}: its {name} is not valid {self._formats[name].format}: {reason}. Set "
+                "option errorColumn or errorTopic to keep such records."
             )
         arrays = []
         for field in self._schema:
@@ -103,7 +103,7 @@ class BatchDecoder:
 
 def _record_name(batch: Any, row: int) -> str:
     topic, partition, offset = (batch.column(name)[row].as_py() for name in ("topic", "partition", "offset"))
-    return f"The record at offset {offset} of {topic}-{partition} does not decode"
+    return f"The record at offset {offset} of {topic}-{partition} cannot be decoded"
 
 
 def _error_array(batch: Any, errors: dict[int, tuple[str, str]], arrow_type: Any) -> Any:
@@ -174,7 +174,7 @@ def _decode_body(given: FieldFormat, head: bytes, column: Any, arrow_type: Any) 
         return Decoded(pa.nulls(len(column), arrow_type), dict.fromkeys(range(len(column)), reason))
 
     if len(head) < FRAME_BYTES or head[0] != MAGIC:
-        return all_failed(f"it does not begin with the {FRAME_BYTES} bytes that name its schema")
+        return all_failed(f"it does not start with the {FRAME_BYTES}-byte schema prefix")
     _, schema_id = FRAME.unpack_from(head)
     assert given.registry is not None
     try:

@@ -82,7 +82,7 @@ def source_schema(schema: "StructType", raw: Mapping[str, str]) -> "StructType":
         fields.append(column if given is None else StructField(column.name, _source_type(given, options)))
     if options["errorColumn"] is not None:
         if options["errorTopic"] is not None:
-            raise OptionError("Options errorColumn and errorTopic are both given: choose one.")
+            raise OptionError("Options errorColumn and errorTopic exclude each other; set one of them.")
         fields.append(StructField(options["errorColumn"], error_type()))
     return StructType(fields)
 
@@ -100,13 +100,14 @@ def _latest(given: FieldFormat, topics: str | None) -> RegisteredSchema:
         topic = (topics or "").strip()
         if not topic or "," in topic or given.strategy != "topicnamestrategy":
             raise OptionError(
-                f"Option {given.field}Subject is missing: say which subject of the registry has the schema of this read."
+                f"Option {given.field}Subject is missing; set the registry subject with the schema of this read."
             )
         subject = subject_of(given.strategy, topic, None, is_key=given.field == "key")
     found = registry_at(given.registry).latest(subject)
     if found.schema_type != REGISTRY_TYPES[given.format]:
         raise OptionError(
-            f"Option {given.field}Format is {given.format}, and the schema of subject {subject!r} is {found.schema_type}."
+            f"Option {given.field}Format is {given.format}, and the schema of subject {subject!r} is "
+            f"{found.schema_type}."
         )
     return found
 
@@ -120,7 +121,7 @@ def declared_type(given: FieldFormat) -> "DataType":
     text = given.schema
     if text is None:
         raise OptionError(
-            f"Option {given.option} is missing: format {given.format} needs a schema, or a schemaRegistryUrl."
+            f"Option {given.option} is missing; format {given.format} needs a schema or schemaRegistryUrl."
         )
     if given.format == "avro":
         from ottla.spark.values_avro import spark_type as avro_type
@@ -147,7 +148,7 @@ def _struct(text: str, option: str) -> "StructType":
     try:
         return StructType.fromJson(json.loads(text))
     except (ValueError, KeyError, TypeError) as error:
-        raise OptionError(f"Option {option} is no schema of Spark in JSON: {error!r}.") from None
+        raise OptionError(f"Option {option} is not a Spark schema in JSON: {error!r}.") from None
 
 
 def type_of_registered(given: FieldFormat, found: RegisteredSchema) -> "DataType":
@@ -197,7 +198,7 @@ def codec_for(format_name: str, data_type: Any, schema: str | None, message: str
 
 def _needed(schema: str | None, option: str) -> str:
     if schema is None:
-        raise OptionError(f"Option {option} is missing: types of columns alone do not tell how bytes are written.")
+        raise OptionError(f"Option {option} is missing; column types do not determine the encoding.")
     return schema
 
 
@@ -304,7 +305,7 @@ def _encoder(schema: "StructType", given: FieldFormat, topic: str | None) -> Enc
             if column.name.lower() not in RECORD_COLUMNS
         ]
         if not rest:
-            raise OptionError("There is no column 'value', and no other that could become its fields.")
+            raise OptionError("Column 'value' is missing, and no other columns could become its fields.")
         data_type, columns, is_packed = StructType(rest), tuple(field.name for field in rest), True
     text = _written_schema(given, data_type)
     known = None

@@ -40,7 +40,7 @@ class AvroCodec:
             value = read(source, written, wanted)
             left = len(data) - source.tell()
             if left:
-                raise ValueError(f"{left} bytes follow the value")
+                raise ValueError(f"{left} bytes after the value")
             return _pairs(value, data_type)
 
         return decode_each(column, data_type, one)
@@ -81,7 +81,7 @@ def parse_avro(text: str, option: str) -> Any:
     try:
         return fastavro.parse_schema(json.loads(text))
     except (ValueError, fastavro.schema.SchemaParseException, fastavro.schema.UnknownType) as error:
-        raise OptionError(f"Option {option} is no schema of Avro: {error}.") from None
+        raise OptionError(f"Option {option} is not an Avro schema: {error}.") from None
 
 
 def record_name(text: str) -> str | None:
@@ -114,18 +114,20 @@ def _to_spark(schema: Any, names: dict[str, Any], option: str) -> "DataType":
         if sorted(map(str, kinds)) == ["double", "float"]:
             return t.DoubleType()
         raise OptionError(
-            f"Option {option}: a union of {len(kinds)} types has no column; one of a type and null has, or of two numbers."
+            f"Option {option}: a union of {len(kinds)} types has no column type; only a type and null, or two "
+            "numeric types, can be a column."
         )
     if isinstance(schema, str):
         simple: dict[str, type[DataType]] = {
-            "boolean": t.BooleanType, "int": t.IntegerType, "long": t.LongType, "float": t.FloatType, "double": t.DoubleType,
+            "boolean": t.BooleanType, "int": t.IntegerType, "long": t.LongType, "float": t.FloatType,
+            "double": t.DoubleType,
             "string": t.StringType, "bytes": t.BinaryType, "null": t.NullType,
         }  # fmt: skip
         if schema in simple:
             return simple[schema]()
         found = names.get(schema) or names.get(schema.rpartition(".")[2])
         if found is None:
-            raise OptionError(f"Option {option}: the schema contains itself ({schema!r}), and columns cannot.")
+            raise OptionError(f"Option {option}: the schema is recursive ({schema!r}), which columns cannot represent.")
         return _to_spark(found, {}, option) if not isinstance(found, t.DataType) else found
     return _complex_to_spark(schema, names, option)
 
@@ -137,7 +139,8 @@ def _complex_to_spark(schema: dict[str, Any], names: dict[str, Any], option: str
     if logical == "decimal":
         return t.DecimalType(schema["precision"], schema.get("scale", 0))
     by_logical: dict[Any, type[DataType]] = {
-        "timestamp-millis": t.TimestampType, "timestamp-micros": t.TimestampType, "local-timestamp-millis": t.TimestampNTZType,
+        "timestamp-millis": t.TimestampType, "timestamp-micros": t.TimestampType,
+        "local-timestamp-millis": t.TimestampNTZType,
         "local-timestamp-micros": t.TimestampNTZType, "date": t.DateType, "uuid": t.StringType,
     }  # fmt: skip
     if logical in by_logical:
@@ -195,11 +198,13 @@ def _from_spark(data_type: "DataType", name: str) -> Any:
                 "scale": data_type.scale,
             }
     simple: dict[type[DataType], Any] = {
-        t.BooleanType: "boolean", t.ByteType: "int", t.ShortType: "int", t.IntegerType: "int", t.LongType: "long", t.FloatType: "float",
+        t.BooleanType: "boolean", t.ByteType: "int", t.ShortType: "int", t.IntegerType: "int", t.LongType: "long",
+        t.FloatType: "float",
         t.DoubleType: "double", t.StringType: "string", t.BinaryType: "bytes",
         t.TimestampType: {"type": "long", "logicalType": "timestamp-micros"},
-        t.TimestampNTZType: {"type": "long", "logicalType": "local-timestamp-micros"}, t.DateType: {"type": "int", "logicalType": "date"},
+        t.TimestampNTZType: {"type": "long", "logicalType": "local-timestamp-micros"},
+        t.DateType: {"type": "int", "logicalType": "date"},
     }  # fmt: skip
     if type(data_type) not in simple:
-        raise OptionError(f"A column of {data_type.simpleString()} has no place in Avro.")
+        raise OptionError(f"A column of {data_type.simpleString()} cannot be represented in Avro.")
     return simple[type(data_type)]

@@ -17,7 +17,7 @@ def parse_ddl(text: str, *, option: str) -> "StructType":
     parser = _Parser(text, option)
     schema = parser.columns(end=None)
     if not schema.fields:
-        raise parser.error("it names no columns")
+        raise parser.error("no columns")
     return schema
 
 
@@ -29,13 +29,15 @@ class _Parser:
         while text[position:].strip():
             found = _TOKEN.match(text, position)
             if found is None:
-                raise self.error(f"{text[position:].strip()[:20]!r} is not understood")
+                raise self.error(f"{text[position:].strip()[:20]!r} is not valid here")
             self._tokens.append(found[1])
             position = found.end()
         self._at = 0
 
     def error(self, reason: str) -> OptionError:
-        return OptionError(f"Option {self._option} is no list of columns such as 'id bigint, name string': {reason}.")
+        return OptionError(
+            f"Option {self._option} is not a list of columns such as 'id bigint, name string': {reason}."
+        )
 
     def _peek(self) -> str | None:
         return self._tokens[self._at] if self._at < len(self._tokens) else None
@@ -43,14 +45,14 @@ class _Parser:
     def _next(self) -> str:
         token = self._peek()
         if token is None:
-            raise self.error("it ends too early")
+            raise self.error("unexpected end")
         self._at += 1
         return token
 
     def _expect(self, wanted: str) -> None:
         token = self._next()
         if token != wanted:
-            raise self.error(f"{token!r} stands where {wanted!r} is expected")
+            raise self.error(f"expected {wanted!r}, got {token!r}")
 
     def columns(self, end: str | None, depth: int = 0) -> "StructType":
         from pyspark.sql.types import StructField, StructType
@@ -75,14 +77,14 @@ class _Parser:
                 break
             self._next()
         if self._peek() != end:
-            raise self.error(f"{self._peek()!r} is not expected behind column {fields[-1].name if fields else '?'!r}")
+            raise self.error(f"{self._peek()!r} is not expected after column {fields[-1].name if fields else '?'!r}")
         return StructType(fields)
 
     def _type(self, depth: int) -> "DataType":
         from pyspark.sql import types as t
 
         if depth > DEPTH_MAX:
-            raise self.error(f"it is deeper than {DEPTH_MAX} types in one another")
+            raise self.error(f"nested deeper than {DEPTH_MAX} types")
         name = self._next().lower()
         match name:
             case "struct":
@@ -105,13 +107,16 @@ class _Parser:
             case "decimal" | "dec" | "numeric":
                 return t.DecimalType(*self._arguments((10, 0)))
         simple: dict[str, type[DataType]] = {
-            "boolean": t.BooleanType, "tinyint": t.ByteType, "byte": t.ByteType, "smallint": t.ShortType, "short": t.ShortType,
-            "int": t.IntegerType, "integer": t.IntegerType, "bigint": t.LongType, "long": t.LongType, "float": t.FloatType,
-            "real": t.FloatType, "double": t.DoubleType, "string": t.StringType, "binary": t.BinaryType, "date": t.DateType,
+            "boolean": t.BooleanType, "tinyint": t.ByteType, "byte": t.ByteType, "smallint": t.ShortType,
+            "short": t.ShortType,
+            "int": t.IntegerType, "integer": t.IntegerType, "bigint": t.LongType, "long": t.LongType,
+            "float": t.FloatType,
+            "real": t.FloatType, "double": t.DoubleType, "string": t.StringType, "binary": t.BinaryType,
+            "date": t.DateType,
             "timestamp": t.TimestampType, "timestamp_ltz": t.TimestampType, "timestamp_ntz": t.TimestampNTZType,
         }  # fmt: skip
         if name not in simple:
-            raise self.error(f"there is no type {name!r}")
+            raise self.error(f"unknown type {name!r}")
         return simple[name]()
 
     def _arguments(self, default: tuple[int, int]) -> tuple[int, int]:
@@ -124,5 +129,5 @@ class _Parser:
             numbers.append(self._next())
         self._expect(")")
         if not all(number.isdigit() for number in numbers) or len(numbers) > 2:
-            raise self.error("a decimal has a precision and a scale")
+            raise self.error("a decimal needs precision and scale")
         return int(numbers[0]), int(numbers[1]) if len(numbers) == 2 else 0

