@@ -1,4 +1,5 @@
-"""Brokers as processes that are killed. `OTTLA_CRASH_PEER=kafka` runs the same tests on Apache Kafka, to see that they are fair to it."""
+"""Brokers in child processes that are killed. `OTTLA_CRASH_PEER=kafka` runs the same tests against Apache Kafka, as a
+check of the tests."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -13,13 +14,14 @@ StartBroker = Callable[..., BrokerProcess]
 
 @pytest.fixture
 def start_broker(tmp_path: Path) -> Iterator[StartBroker]:
-    """A broker with its data under the test's directory; the settings are Kafka's names."""
+    """Return a function that starts a broker with data in the test's directory. Settings use Kafka's names, with `_`
+    for dots."""
     started: list[BrokerProcess] = []
 
     def start(**settings: str) -> BrokerProcess:
-        kind = ApacheKafka if os.environ.get("OTTLA_CRASH_PEER") == "kafka" else OttlaProcess
+        broker_class = ApacheKafka if os.environ.get("OTTLA_CRASH_PEER") == "kafka" else OttlaProcess
         named = {name.replace("_", "."): value for name, value in settings.items()}
-        broker = kind(settings=named, data_dir=tmp_path / "data")
+        broker = broker_class(settings=named, data_dir=tmp_path / "data")
         started.append(broker)
         return broker.start()
 

@@ -1,4 +1,5 @@
-"""`kill -9` at any moment: what was acknowledged is there, at its offset, with its value, once; torn tails are cut; indexes agree."""
+"""`kill -9` at any moment: acknowledged records exist once, at their offsets; torn tails are truncated; indexes
+match."""
 
 import functools
 import os
@@ -16,17 +17,17 @@ from tests.compat.conftest import create_topic
 from tests.compat.raw import RawConnection
 from tests.crash.conftest import StartBroker
 from tests.crash.files import check_partition
-from tests.crash.load import Book, Sender, check, end_offset, read
+from tests.crash.load import Ledger, Sender, check, end_offset, read
 
 ROUNDS = int(os.environ.get("OTTLA_CRASH_ROUNDS", "20"))
 PARTITIONS = 3
 SEGMENTS = {"segment.bytes": "1048576", "index.interval.bytes": "2048"}
 
 
-def wait_for(what: Callable[[], bool], seconds: float = 30) -> None:
+def wait_for(condition: Callable[[], bool], seconds: float = 30) -> None:
     deadline = time.monotonic() + seconds
-    while not what():
-        assert time.monotonic() < deadline, "it did not come in time"
+    while not condition():
+        assert time.monotonic() < deadline, "timed out"
         time.sleep(0.0005)
 
 
@@ -35,7 +36,7 @@ def address(broker: BrokerProcess) -> tuple[str, int]:
 
 
 class SteadyProducer:
-    """A real client that lives through all the crashes, idempotent, and keeps book by its delivery reports."""
+    """An idempotent confluent-kafka producer that runs through all crashes and records its delivery reports."""
 
     def __init__(self, bootstrap: str, topic: str) -> None:
         from confluent_kafka import Producer
@@ -57,7 +58,7 @@ class SteadyProducer:
         )
 
     def feed(self, count: int) -> None:
-        """Send a few more; those before them may still wait for a broker."""
+        """Send some records. Earlier ones may still be queued."""
         for _ in range(count):
             if len(self._producer) > 1000:
                 break
@@ -84,7 +85,7 @@ def values_of(broker: BrokerProcess, topic: str) -> list[bytes]:
 
 
 def dump_logs(jvm: Jvm, directories: list[Path]) -> None:
-    """Kafka's own tool finds nothing wrong either."""
+    """Check the files with Kafka's DumpLogSegments too."""
     files = sorted(
         path
         for directory in directories
@@ -104,13 +105,13 @@ def test_acknowledged_records_survive_kill_9(start_broker: StartBroker) -> None:
     broker = start_broker()
     create_topic(broker.bootstrap, "load", PARTITIONS, SEGMENTS)
     create_topic(broker.bootstrap, "steady", 1, SEGMENTS)
-    books = {partition: Book() for partition in range(PARTITIONS)}
+    ledgers = {partition: Ledger() for partition in range(PARTITIONS)}
     lock = threading.Lock()
     senders = [
-        Sender(0, "load", books, lock, acks=1, idempotent=False),
-        Sender(1, "load", books, lock, acks=-1, idempotent=False),
-        Sender(2, "load", books, lock, acks=1, idempotent=True),
-        Sender(3, "load", books, lock, acks=-1, idempotent=True),
+        Sender(0, "load", ledgers, lock, acks=1, idempotent=False),
+        Sender(1, "load", ledgers, lock, acks=-1, idempotent=False),
+        Sender(2, "load", ledgers, lock, acks=1, idempotent=True),
+        Sender(3, "load", ledgers, lock, acks=-1, idempotent=True),
     ]
     steady = SteadyProducer(broker.bootstrap, "steady")
     chosen = random.Random(20)
@@ -133,10 +134,10 @@ def test_acknowledged_records_survive_kill_9(start_broker: StartBroker) -> None:
             sender.join()
         broker.start()
         wait_until_led(broker)
-        check(address(broker), "load", books)
+        check(address(broker), "load", ledgers)
         segments = sum(check_partition(directory).segments for directory in directories)
     assert segments > PARTITIONS * min(ROUNDS, 3) // 3, "no segment was rolled: the test is too small"
-    finish(broker, senders, books, steady)
+    finish(broker, senders, ledgers, steady)
     if missing() is None:
         jvm = Jvm()
         dump_logs(jvm, directories)
@@ -144,7 +145,7 @@ def test_acknowledged_records_survive_kill_9(start_broker: StartBroker) -> None:
 
 
 def wait_until_led(broker: BrokerProcess) -> None:
-    """Kafka's broker serves before it has taken its partitions back."""
+    """Wait until all partitions have a leader: Kafka's broker accepts connections earlier."""
 
     def led() -> bool:
         try:
@@ -159,18 +160,20 @@ def wait_until_led(broker: BrokerProcess) -> None:
     wait_for(led)
 
 
-def finish(broker: BrokerProcess, senders: list[Sender], books: dict[int, Book], steady: SteadyProducer) -> None:
-    """What idempotent producers still wait for is sent again; then nothing may be missing, from the first record on."""
+def finish(broker: BrokerProcess, senders: list[Sender], ledgers: dict[int, Ledger], steady: SteadyProducer) -> None:
+    """Let idempotent producers retry their pending batches, then check all records from the first on."""
     stop = threading.Event()
     stop.set()
     for sender in senders:
         sender.start(address(broker), stop)
         sender.join()
-    check(address(broker), "load", books, anew=True)
-    resent = {name for book in books.values() for name in book.unknown if name[0] in (2, 3)}
-    assert not resent, f"idempotent producers were not answered: {sorted(resent)[:5]}"
-    for book in books.values():
-        assert sorted(book.acked) == sorted(offset for name, offset in book.seen.items() if name not in book.unknown)
+    check(address(broker), "load", ledgers, from_start=True)
+    resent = {name for ledger in ledgers.values() for name in ledger.unknown if name[0] in (2, 3)}
+    assert not resent, f"idempotent producers got no response: {sorted(resent)[:5]}"
+    for ledger in ledgers.values():
+        assert sorted(ledger.acked) == sorted(
+            offset for name, offset in ledger.seen.items() if name not in ledger.unknown
+        )
     steady.finish()
     values = values_of(broker, "steady")
     assert values == [b"steady %d" % number for number in range(steady.sent)]

@@ -1,22 +1,24 @@
-"""Every call that changes a disk is a moment at which a process can be killed or a machine can lose power: here all of them are tried.
+"""Crash tests at every disk operation: each call that changes the disk is a point where a process can be killed or
+power can fail.
 
-A scenario says what happens and what it promises; the harness runs it again and again, each time up to one call further. A killed process
-leaves the page cache, with the write in which it died torn at some byte. A power cut leaves what was flushed, and of the rest what the seed
-says: nothing, all, a part, or later writes without earlier ones. Recovery is stopped in its midst too, at times, and begins again.
+The harness runs a scenario repeatedly, each time up to one call further. A killed process leaves the page cache, with
+the last write torn at some byte. A power failure leaves what was flushed, and of the rest, by the seed: nothing, all, a
+part, or later writes without earlier ones. Some recoveries crash too, and are repeated.
 
-To add a scenario write a class with `prepare`, `run` and `check`, and call `explore` in a test that takes a `sim_seed`:
+To add a scenario, write a class with `prepare`, `run` and `check`, and call `explore` in a test that takes a
+`sim_seed`:
 
     class Deletion:
         name = "deletion"
 
-        def prepare(self, disk, source): ...       # make what is there before, and return the state: what was promised, and the open log
-        def run(self, disk, state): ...            # what is crashed; a promise is noted in the state as soon as it is given
-        def check(self, disk, state, keep): ...    # open what is left and see that it keeps the promises of a kill, or of a power cut
+        def prepare(self, disk, source): ...       # create files; return the state: the open log and its guarantees
+        def run(self, disk, state): ...            # the calls that crash; update the guarantees as soon as they hold
+        def check(self, disk, state, keep): ...    # open the files; check the guarantees for a kill or a power failure
 
     def test_deletion(sim_seed):
         assert explore(Deletion(), sim_seed) > 100
 
-A failure names the seed, the call and the cut: `pytest tests/crash_points --seed N` replays it.
+A failure names the seed, the call and the crash: `pytest tests/crash_points --seed N` replays it.
 """
 
 import random
@@ -31,17 +33,17 @@ from ottla.sim.storage import Inode, Keep, Storage
 from ottla.sim.trace import Detail
 
 POWER_CUTS = 5
-"""For each call: what is lost differs from one to the next."""
+"""Per call. Each loses other unflushed writes."""
 RECOVERY_CALLS_MAX = 25
-"""Within so many calls of a recovery it is stopped, half of the time."""
+"""Half of the recoveries crash too, within so many calls."""
 
 S = TypeVar("S")
 
 
 class Scenario(Protocol[S]):
-    """The same seed must make the same calls: all that is random comes from `source`."""
+    """The same seed must cause the same calls: take all randomness from `source`."""
 
-    name: str
+    name: str  # part of the seed: renaming a scenario changes its random choices
 
     def prepare(self, disk: SimulatedDisk, source: random.Random) -> S: ...
 
@@ -51,7 +53,7 @@ class Scenario(Protocol[S]):
 
 
 class WatchedDisk(SimulatedDisk):
-    """Knows the last call, so that a failure can say where it came from. The page cache forgets nothing here."""
+    """Remembers the last call, for error messages. Its page cache never evicts."""
 
     def __init__(self, storage: Storage, source: random.Random) -> None:
         super().__init__(storage, Process("crash point"), source=source, cold_reads=0.0)
@@ -67,7 +69,7 @@ class WatchedDisk(SimulatedDisk):
 
 
 class CrashPoint(Generic[S]):
-    """One run that ends at one call, and what is found afterwards."""
+    """One run that crashes in one call, and the check afterwards."""
 
     def __init__(self, scenario: Scenario[S], seed: int, call: int, attempt: int) -> None:
         self._scenario = scenario
@@ -77,7 +79,7 @@ class CrashPoint(Generic[S]):
         self._source = stream(seed, f"{scenario.name}/{call}/{attempt}")
         self._storage = Storage(self._source)
         self._keep: Keep = "flushed" if attempt else "page-cache"
-        self._story: list[str] = []
+        self._crashes: list[str] = []
 
     def play(self) -> None:
         try:
@@ -86,8 +88,8 @@ class CrashPoint(Generic[S]):
                 self._crash_in_recovery(state)
             self._scenario.check(WatchedDisk(self._storage, self._source), state, self._keep)
         except Exception as error:
-            told = "; ".join(self._story)
-            where = f"seed {self._seed}, {self._scenario.name}, call {self._call}, attempt {self._attempt}: {told}"
+            crashes = "; ".join(self._crashes)
+            where = f"seed {self._seed}, {self._scenario.name}, call {self._call}, attempt {self._attempt}: {crashes}"
             raise AssertionError(where) from error
 
     def _run(self) -> S:
@@ -99,8 +101,8 @@ class CrashPoint(Generic[S]):
             disk.last_call = "the end"
             disk.crash(self._keep)
         except SimulatedCrash:
-            pass  # which is what was to be seen
-        self._story.append(f"{'power cut' if self._keep == 'flushed' else 'killed'} in {disk.last_call}")
+            pass  # as intended
+        self._crashes.append(f"{'power failure' if self._keep == 'flushed' else 'killed'} in {disk.last_call}")
         return state
 
     def _crash_in_recovery(self, state: S) -> None:
@@ -110,7 +112,9 @@ class CrashPoint(Generic[S]):
         try:
             self._scenario.check(disk, state, self._keep)
         except SimulatedCrash:
-            self._story.append(f"{'power cut' if keep == 'flushed' else 'killed'} in {disk.last_call} of the recovery")
+            self._crashes.append(
+                f"{'power failure' if keep == 'flushed' else 'killed'} in {disk.last_call} of the recovery"
+            )
         else:
             disk.crash(keep)
         if keep == "flushed":
@@ -118,7 +122,7 @@ class CrashPoint(Generic[S]):
 
 
 def calls_of(scenario: Scenario[S], seed: int) -> int:
-    """How many calls change something."""
+    """Return the number of calls that change the disk."""
     source = stream(seed, "calls")
     disk = WatchedDisk(Storage(source), source)
     state = scenario.prepare(disk, stream(seed, scenario.name))
@@ -128,7 +132,8 @@ def calls_of(scenario: Scenario[S], seed: int) -> int:
 
 
 def explore(scenario: Scenario[S], seed: int, *, power_cuts: int = POWER_CUTS) -> int:
-    """Crash a scenario in each of its calls, and after the last, in each way; returns at how many points."""
+    """Crash a scenario in each of its calls and after the last, by a kill and by power failures. Return the number of
+    runs."""
     calls = calls_of(scenario, seed)
     for call in range(1, calls + 2):
         for attempt in range(power_cuts + 1):

@@ -1,4 +1,4 @@
-"""A log and what it has promised: the state of scenarios on one partition, and the checks that hold after any crash."""
+"""Model of a log and its guarantees: the state of scenarios on one partition, and the checks after any crash."""
 
 import random
 from dataclasses import dataclass, field
@@ -16,29 +16,30 @@ from tests.unit.log.log_fixtures import NOW, TOPIC_ID, index_entries, read_all, 
 
 ROOT = "/data"
 DIRECTORY = f"{ROOT}/t-0"
-PLACE = ("t", 0)
+PARTITION = ("t", 0)
 POINTS_PATH = f"{ROOT}/{offset_checkpoint_file.RECOVERY_POINTS_FILE}"
 STARTS_PATH = f"{ROOT}/{offset_checkpoint_file.START_OFFSETS_FILE}"
 CONFIG = LogConfig(segment_bytes=900, index_interval_bytes=150)
 
 
 @dataclass
-class Promises:
-    """What a log owes: all that was appended, after a kill; all that was flushed, after a power cut; and no record that nobody sent."""
+class LogModel:
+    """A log and the records that it must contain: all appended after a kill, all flushed after a power failure, and no
+    others."""
 
     log: PartitionLog
     source: random.Random
     sent: list[bytes] = field(default_factory=list)
-    """The value at each offset; that of a write in which the process died is among them."""
+    """The value at each offset, including those of a write during which the process died."""
     appended_end: int = 0
     flushed_end: int = 0
     start_offset: int = 0
     sequences: dict[int, int] = field(default_factory=dict)
     compacted: dict[int, None] = field(default_factory=dict)
-    """Offsets whose records were compacted away."""
+    """Offsets whose records compaction has removed."""
 
-    def owed(self, start_offset: int, end_offset: int) -> list[tuple[int, bytes]]:
-        """What a reader finds between two offsets."""
+    def expected_records(self, start_offset: int, end_offset: int) -> list[tuple[int, bytes]]:
+        """Return the records that a reader finds between two offsets."""
         return [
             (offset, self.sent[offset]) for offset in range(start_offset, end_offset) if offset not in self.compacted
         ]
@@ -61,7 +62,7 @@ class Promises:
         self.appended_end = self.log.log_end_offset
 
     def append_transactional(self, producer_id: int, mark: int | None = None) -> None:
-        """A batch of a transaction, or the marker that ends it, as a coordinator writes it: 0 aborts, 1 commits."""
+        """Append a batch of a transaction, or its marker, as a coordinator does: 0 aborts, 1 commits."""
         if mark is None:
             first = self.sequences.get(producer_id, 0)
             record = Record(timestamp=NOW + self.source.randint(0, 50), value=b"%d in a transaction" % len(self.sent))
@@ -90,22 +91,22 @@ class Promises:
             self.flushed_end = self.log.recovery_point
 
     def checkpoint(self) -> None:
-        offset_checkpoint_file.write(self.log.disk, POINTS_PATH, {PLACE: self.log.recovery_point})
+        offset_checkpoint_file.write(self.log.disk, POINTS_PATH, {PARTITION: self.log.recovery_point})
 
     def advance_start(self, offset: int) -> None:
-        """As DeleteRecords does it: answered once the file is on the disk."""
+        """Delete records as DeleteRecords does, which responds once the file is on the disk."""
         self.log.advance_start(offset)
-        offset_checkpoint_file.write(self.log.disk, STARTS_PATH, {PLACE: offset})
+        offset_checkpoint_file.write(self.log.disk, STARTS_PATH, {PARTITION: offset})
         self.start_offset = offset
 
 
-def open_anew(disk: SimulatedDisk, *, config: LogConfig = CONFIG) -> PartitionLog:
-    """As a node does that was not stopped in order."""
+def reopen(disk: SimulatedDisk, *, config: LogConfig = CONFIG) -> PartitionLog:
+    """Open the log as a node does after an unclean stop."""
     if not disk.exists(ROOT):
         disk.make_directories(ROOT)
         disk.fsync_directory("/")
-    point = offset_checkpoint_file.read(disk, POINTS_PATH).get(PLACE, 0)
-    start = offset_checkpoint_file.read(disk, STARTS_PATH).get(PLACE, 0)
+    point = offset_checkpoint_file.read(disk, POINTS_PATH).get(PARTITION, 0)
+    start = offset_checkpoint_file.read(disk, STARTS_PATH).get(PARTITION, 0)
     return PartitionLog.open(
         disk,
         DIRECTORY,
@@ -118,50 +119,50 @@ def open_anew(disk: SimulatedDisk, *, config: LogConfig = CONFIG) -> PartitionLo
     )
 
 
-def new_promises(disk: SimulatedDisk, source: random.Random) -> Promises:
-    return Promises(open_anew(disk), source)
+def new_model(disk: SimulatedDisk, source: random.Random) -> LogModel:
+    return LogModel(reopen(disk), source)
 
 
-def check_log(disk: SimulatedDisk, promises: Promises, keep: Keep) -> PartitionLog:
-    """The promises hold, what was rebuilt is what grows, and the log goes on."""
-    log = open_anew(disk)
-    promised = promises.appended_end if keep == "page-cache" else promises.flushed_end
-    assert log.log_end_offset >= promised, f"ends at {log.log_end_offset}, {promised} was promised"
-    assert log.log_start_offset >= promises.start_offset, (
-        f"begins at {log.log_start_offset}, not {promises.start_offset}"
+def check_log(disk: SimulatedDisk, model: LogModel, keep: Keep) -> PartitionLog:
+    """Check that the guarantees hold, rebuilt state equals the original, and appends work."""
+    log = reopen(disk)
+    guaranteed = model.appended_end if keep == "page-cache" else model.flushed_end
+    assert log.log_end_offset >= guaranteed, f"ends at {log.log_end_offset} instead of {guaranteed}"
+    assert log.log_start_offset >= model.start_offset, (
+        f"starts at {log.log_start_offset} instead of {model.start_offset}"
     )
     found = [(record.offset, record.value) for record in read_all(log, log.log_start_offset)]
-    assert found == promises.owed(log.log_start_offset, log.log_end_offset)
+    assert found == model.expected_records(log.log_start_offset, log.log_end_offset)
     check_rebuilt(log)
-    check_answers(log)
-    go_on(log, promises)
+    check_lookups(log)
+    check_appends(log, model)
     wrong = [
         each
         for each in check_log_files(disk.storage.files())
-        if not promises.compacted or "the segment before it ends" not in each
+        if not model.compacted or "the segment before it ends" not in each
     ]
     assert not wrong, wrong
     return log
 
 
-def go_on(log: PartitionLog, promises: Promises) -> None:
-    """The log takes more, and is closed. What was cut off is gone for good: its offsets are given again."""
+def check_appends(log: PartitionLog, model: LogModel) -> None:
+    """Append more and close the log. Offsets of truncated records are assigned again."""
     end = log.log_end_offset
-    promises.sent[end:] = [b"after"]
-    promises.appended_end = end
+    model.sent[end:] = [b"after"]
+    model.appended_end = end
     log.append(memoryview(build_batch([Record(timestamp=NOW, value=b"after")])), leader_epoch=9, now_ms=NOW)
-    promises.appended_end += 1
+    model.appended_end += 1
     log.flush()
-    promises.flushed_end = end + 1
+    model.flushed_end = end + 1
     assert [record.value for record in read_all(log, end)] == [b"after"]
     log.close()
 
 
 def check_rebuilt(log: PartitionLog) -> None:
-    """Indexes, epochs and producers equal those of a log that grew by the same batches (invariant 25)."""
-    grown = PartitionLog.open(
+    """Indexes, epochs and producers equal those of a log to which the same batches are appended (invariant 25)."""
+    expected_log = PartitionLog.open(
         SimulatedDisk(cold_reads=0.0),
-        "/grown/t-0",
+        "/expected/t-0",
         config=log.config,
         topic_id=TOPIC_ID,
         now_ms=NOW,
@@ -172,33 +173,33 @@ def check_rebuilt(log: PartitionLog) -> None:
     for stored in stored_batches(log):
         base_offset = read_header(stored).base_offset
         if base_offset in bases:
-            grown.log_end_offset = base_offset  # which is further on where compaction has left a gap
-            grown.roll(now_ms=NOW)
-        grown.append_preassigned(bytearray(stored), now_ms=NOW)
-    if grown.log_end_offset in bases:
-        grown.roll(now_ms=NOW)
-    for segment in grown.segments[:-1]:
+            expected_log.log_end_offset = base_offset  # later than the end if compaction left a gap
+            expected_log.roll(now_ms=NOW)
+        expected_log.append_preassigned(bytearray(stored), now_ms=NOW)
+    if expected_log.log_end_offset in bases:
+        expected_log.roll(now_ms=NOW)
+    for segment in expected_log.segments[:-1]:
         segment.finish_indexes()
-    assert index_entries(log) == index_entries(grown)
-    if not bases[0]:  # else a transaction may have begun in a segment that is gone
-        found, expected = ([segment.aborted_transactions() for segment in one.segments] for one in (log, grown))
+    assert index_entries(log) == index_entries(expected_log)
+    if not bases[0]:  # otherwise a transaction may have started in a deleted segment
+        found, expected = ([segment.aborted_transactions() for segment in one.segments] for one in (log, expected_log))
         assert found == expected
-    grown.advance_start(log.log_start_offset)
-    assert log.epochs.entries() == grown.epochs.entries(), (
+    expected_log.advance_start(log.log_start_offset)
+    assert log.epochs.entries() == expected_log.epochs.entries(), (
         log.epochs.entries(),
-        grown.epochs.entries(),
+        expected_log.epochs.entries(),
         log.log_start_offset,
         bases,
     )
-    remembered, regrown = dict(log.producers.items()), dict(grown.producers.items())
+    producers, expected_producers = dict(log.producers.items()), dict(expected_log.producers.items())
     for producer_id in (
-        regrown if bases[0] else remembered | regrown
-    ):  # a producer outlives its records, if a snapshot has it
-        assert _known(remembered[producer_id]) == _known(regrown[producer_id])
+        expected_producers if bases[0] else producers | expected_producers
+    ):  # a snapshot may have producers without records
+        assert _state(producers[producer_id]) == _state(expected_producers[producer_id])
 
 
-def _known(producer: ProducerStateEntry) -> tuple[object, ...]:
-    """All that a snapshot keeps: the last batch without its time, where a marker came later."""
+def _state(producer: ProducerStateEntry) -> tuple[object, ...]:
+    """Return what a snapshot contains: the last batch without its timestamp, which may be a later marker's."""
     return (
         producer.epoch,
         producer.last_timestamp,
@@ -208,8 +209,8 @@ def _known(producer: ProducerStateEntry) -> tuple[object, ...]:
     )
 
 
-def check_answers(log: PartitionLog) -> None:
-    """What is asked by time and by epoch agrees with the records (invariant 27)."""
+def check_lookups(log: PartitionLog) -> None:
+    """Lookups by timestamp and by epoch agree with the records (invariant 27)."""
     records = read_all(log, log.log_start_offset)
     for timestamp in {record.timestamp for record in records[::5]} | {NOW - 1, NOW + 1000}:
         expected = next(

@@ -1,4 +1,4 @@
-"""Compaction, swapping and deletion of segments, stopped in each of their calls."""
+"""Compaction, swaps and deletion of segments, crashed in each of their calls."""
 
 import random
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ from ottla.sim.log_files import check_log_files
 from ottla.sim.storage import Keep
 from ottla.wire.batches import Record, decode_records, read_header
 from tests.crash_points.harness import explore
-from tests.crash_points.log_model import DIRECTORY, PLACE, POINTS_PATH, ROOT, Promises, check_log, open_anew
+from tests.crash_points.log_model import DIRECTORY, PARTITION, POINTS_PATH, ROOT, LogModel, check_log, reopen
 from tests.unit.log.compaction_harness import append_marker, append_records, clean
 from tests.unit.log.log_fixtures import NOW, read_all, stored_batches
 
@@ -29,8 +29,8 @@ KEYS = [b"k%d" % number for number in range(6)]
 
 
 @dataclass
-class Kept:
-    """A compacted log of which all that was appended is on the disk, and what its readers must find."""
+class CompactionModel:
+    """A compacted log with flushed records, and the records that its readers must find."""
 
     log: PartitionLog
     source: random.Random
@@ -61,40 +61,40 @@ class Kept:
             for at, (key, value) in enumerate(records):
                 self.written[first + at] = Record(first + at, NOW + at, key, value)
             if is_transaction:
-                kind = source.choice(("abort", "commit"))
-                append_marker(self.log, kind, producer, now_ms=NOW)
-                if kind == "abort":
+                outcome = source.choice(("abort", "commit"))
+                append_marker(self.log, outcome, producer, now_ms=NOW)
+                if outcome == "abort":
                     self.aborted.update(dict.fromkeys(range(first, first + len(records))))
         self.log.roll(now_ms=NOW)
         self.log.flush()
         self.end_offset = self.log.log_end_offset
         offset_checkpoint_file.write(
-            self.log.disk, POINTS_PATH, {PLACE: self.source.randint(0, self.log.recovery_point)}
-        )  # which may be old
+            self.log.disk, POINTS_PATH, {PARTITION: self.source.randint(0, self.log.recovery_point)}
+        )  # may be stale
 
     def clean(self, now_ms: int) -> None:
         result = clean(self.log, self.clean_to, now_ms=now_ms)
         if result is not None:
             assert isinstance(result, Cleaned), result
             self.clean_to = result.end_offset
-            offset_checkpoint_file.write(self.log.disk, CLEAN_PATH, {PLACE: result.end_offset})
+            offset_checkpoint_file.write(self.log.disk, CLEAN_PATH, {PARTITION: result.end_offset})
 
 
-def check_kept(disk: SimulatedDisk, state: Kept) -> None:
-    log = open_anew(disk, config=CONFIG)
+def check_compacted(disk: SimulatedDisk, state: CompactionModel) -> None:
+    log = reopen(disk, config=CONFIG)
     assert log.log_end_offset == state.end_offset, (log.log_end_offset, state.end_offset)
     check_readers(log, state)
     names = disk.list(DIRECTORY)
     assert not [name for name in names if name.endswith((".swap", ".cleaned", ".deleted"))], names
-    # Whatever was left, another round gives what an undisturbed one would have.
-    state.log, state.clean_to = log, offset_checkpoint_file.read(disk, CLEAN_PATH).get(PLACE)
+    # Another run has the result of an undisturbed one.
+    state.log, state.clean_to = log, offset_checkpoint_file.read(disk, CLEAN_PATH).get(PARTITION)
     state.clean(NOW + 50)
     check_readers(log, state)
     log.close()
     assert check_log_files(disk.storage.files()) == []
 
 
-def check_readers(log: PartitionLog, state: Kept) -> None:
+def check_readers(log: PartitionLog, state: CompactionModel) -> None:
     aborted = [entry for segment in log.segments for entry in segment.aborted_transactions()]
     found: dict[int, Record] = {}
     for batch in stored_batches(log):
@@ -116,41 +116,43 @@ def check_readers(log: PartitionLog, state: Kept) -> None:
             expected[record.key] = record
     for key, record in expected.items():
         if record.value is None:
-            assert latest.get(key, record).value is None, f"{key!r} is back"
+            assert latest.get(key, record).value is None, f"{key!r} reappeared"
         else:
-            assert latest.get(key) == record, f"the latest of {key!r}"
+            assert latest.get(key) == record, f"latest record of {key!r}"
     offsets = [record.offset for record in read_all(log, log.log_start_offset)]
     assert offsets == sorted(offsets)
 
 
 class Compactions:
-    """Two rounds, with more records between them and tombstones that go in the second."""
+    """Two cleaner runs with appends in between. The second removes tombstones."""
 
     name = "compactions"
 
-    def prepare(self, disk: SimulatedDisk, source: random.Random) -> Kept:
-        state = Kept(open_anew(disk, config=CONFIG), source)
+    def prepare(self, disk: SimulatedDisk, source: random.Random) -> CompactionModel:
+        state = CompactionModel(reopen(disk, config=CONFIG), source)
         state.append(9)
         return state
 
-    def run(self, disk: SimulatedDisk, state: Kept) -> None:
+    def run(self, disk: SimulatedDisk, state: CompactionModel) -> None:
         state.clean(NOW)
         state.append(2)
         state.clean(NOW + 1000)
 
-    def check(self, disk: SimulatedDisk, state: Kept, keep: Keep) -> None:
-        # A batch that was on its way to the disk when the process died may be there or not: only whole appends are looked at.
+    def check(self, disk: SimulatedDisk, state: CompactionModel, keep: Keep) -> None:
+        # The batch that was being written when the process died may exist or not: only earlier appends are checked.
         if state.log.log_end_offset != state.end_offset:
-            state = Kept(state.log, state.source, state.written, state.aborted, state.end_offset, state.clean_to)
-            log = open_anew(disk, config=CONFIG)
+            state = CompactionModel(
+                state.log, state.source, state.written, state.aborted, state.end_offset, state.clean_to
+            )
+            log = reopen(disk, config=CONFIG)
             assert log.log_end_offset >= state.end_offset
             check_readers_up_to_crash(log, state)
             return
-        check_kept(disk, state)
+        check_compacted(disk, state)
 
 
-def check_readers_up_to_crash(log: PartitionLog, state: Kept) -> None:
-    """While records are appended: what was flushed before is there, as its latest or as something later."""
+def check_readers_up_to_crash(log: PartitionLog, state: CompactionModel) -> None:
+    """Check a log that crashed during an append: stored records are unchanged."""
     for batch in stored_batches(log):
         if not read_header(batch).is_control:
             for record in decode_records(batch):
@@ -162,20 +164,20 @@ def test_compacted_log_is_consistent_after_a_crash_at_any_point(sim_seed: int) -
 
 
 class Deletions:
-    """Segments that are too many leave the log."""
+    """Segments above retention.bytes are deleted."""
 
     name = "deletions"
     config = LogConfig(segment_bytes=600, index_interval_bytes=150, retention_bytes=1500, retention_ms=-1)
 
-    def prepare(self, disk: SimulatedDisk, source: random.Random) -> Promises:
-        state = Promises(open_anew(disk, config=self.config), source)
+    def prepare(self, disk: SimulatedDisk, source: random.Random) -> LogModel:
+        state = LogModel(reopen(disk, config=self.config), source)
         for _ in range(20):
             state.append()
         state.flush()
         state.checkpoint()
         return state
 
-    def run(self, disk: SimulatedDisk, state: Promises) -> None:
+    def run(self, disk: SimulatedDisk, state: LogModel) -> None:
         for _ in range(2):
             segments = delete_old(state.log, high_watermark=state.log.log_end_offset, now_ms=NOW)
             assert segments
@@ -187,7 +189,7 @@ class Deletions:
                 state.append()
             state.flush()
 
-    def check(self, disk: SimulatedDisk, state: Promises, keep: Keep) -> None:
+    def check(self, disk: SimulatedDisk, state: LogModel, keep: Keep) -> None:
         check_log(disk, state, keep)
 
 

@@ -1,4 +1,4 @@
-"""Appending, rolling, flushing and writing checkpoints, stopped in each of their calls."""
+"""Appends, rolls, flushes and checkpoints, crashed in each of their calls."""
 
 import random
 from abc import ABC, abstractmethod
@@ -11,37 +11,37 @@ from ottla.sim.disk import SimulatedDisk
 from ottla.sim.storage import Keep
 from ottla.wire.batches import Record, build_batch
 from tests.crash_points.harness import explore
-from tests.crash_points.log_model import DIRECTORY, PLACE, ROOT, Promises, check_log, new_promises
+from tests.crash_points.log_model import DIRECTORY, PARTITION, ROOT, LogModel, check_log, new_model
 from tests.unit.log.log_fixtures import NOW
 
 pytestmark = pytest.mark.timeout(120)
 
 
 class LogScenario(ABC):
-    """A log that holds something already, and steps whose order the seed gives."""
+    """A log with some records, and steps in an order given by the seed."""
 
     name = "log"
 
-    def prepare(self, disk: SimulatedDisk, source: random.Random) -> Promises:
-        promises = new_promises(disk, source)
+    def prepare(self, disk: SimulatedDisk, source: random.Random) -> LogModel:
+        model = new_model(disk, source)
         for _ in range(source.randint(0, 6)):
-            promises.append()
+            model.append()
         if source.random() < 0.5:
-            promises.flush()
-            promises.checkpoint()
-        return promises
+            model.flush()
+            model.checkpoint()
+        return model
 
     @abstractmethod
-    def run(self, disk: SimulatedDisk, state: Promises) -> None: ...
+    def run(self, disk: SimulatedDisk, state: LogModel) -> None: ...
 
-    def check(self, disk: SimulatedDisk, state: Promises, keep: Keep) -> None:
+    def check(self, disk: SimulatedDisk, state: LogModel, keep: Keep) -> None:
         check_log(disk, state, keep)
 
 
 class Appends(LogScenario):
     name = "appends and rolls"
 
-    def run(self, disk: SimulatedDisk, state: Promises) -> None:
+    def run(self, disk: SimulatedDisk, state: LogModel) -> None:
         for at in range(24):
             state.append(leader_epoch=at // 9)
             if at % 10 == 7:
@@ -51,7 +51,7 @@ class Appends(LogScenario):
 class Flushes(LogScenario):
     name = "flushes"
 
-    def run(self, disk: SimulatedDisk, state: Promises) -> None:
+    def run(self, disk: SimulatedDisk, state: LogModel) -> None:
         for at in range(16):
             state.append(leader_epoch=at // 5)
             state.flush(to_end=at % 3 != 2)
@@ -59,10 +59,10 @@ class Flushes(LogScenario):
                 state.checkpoint()
 
 
-class Beginnings(LogScenario):
+class StartOffsets(LogScenario):
     name = "beginnings"
 
-    def run(self, disk: SimulatedDisk, state: Promises) -> None:
+    def run(self, disk: SimulatedDisk, state: LogModel) -> None:
         for at in range(14):
             state.append(leader_epoch=at // 6)
             if at % 4 == 3:
@@ -71,10 +71,10 @@ class Beginnings(LogScenario):
                 state.advance_start(state.source.randint(state.start_offset, state.log.log_end_offset))
 
 
-class Stops(LogScenario):
+class CleanStops(LogScenario):
     name = "stops"
 
-    def run(self, disk: SimulatedDisk, state: Promises) -> None:
+    def run(self, disk: SimulatedDisk, state: LogModel) -> None:
         for _ in range(8):
             state.append()
         state.log.close()
@@ -85,7 +85,7 @@ class Stops(LogScenario):
 class Transactions(LogScenario):
     name = "transactions"
 
-    def run(self, disk: SimulatedDisk, state: Promises) -> None:
+    def run(self, disk: SimulatedDisk, state: LogModel) -> None:
         for at in range(20):
             state.append_transactional(20 + at % 2)
             if at % 5 == 4:
@@ -95,14 +95,15 @@ class Transactions(LogScenario):
                 state.checkpoint()
 
 
-class OnceCompacted(LogScenario):
-    """Apache Kafka has left gaps between segments; the topic is not compacted any more, and no recovery point is known."""
+class FormerlyCompacted(LogScenario):
+    """Kafka's cleaner has left gaps between segments, the topic is no longer compacted, and there is no recovery
+    point."""
 
     name = "once compacted"
     segments: ClassVar[dict[int, tuple[tuple[int, ...], ...]]] = {0: ((0,), (1, 2)), 5: ((5,),), 9: ((9,), (10, 11))}
 
-    def prepare(self, disk: SimulatedDisk, source: random.Random) -> Promises:
-        new_promises(disk, source).log.close()
+    def prepare(self, disk: SimulatedDisk, source: random.Random) -> LogModel:
+        new_model(disk, source).log.close()
         for base_offset, batches in self.segments.items():
             file = disk.open(f"{DIRECTORY}/{base_offset:020d}.log", create=True)
             for offsets in batches:
@@ -111,14 +112,14 @@ class OnceCompacted(LogScenario):
             file.fsync()
             file.close()
         disk.fsync_directory(DIRECTORY)
-        offset_checkpoint_file.write(disk, f"{ROOT}/{offset_checkpoint_file.CLEAN_OFFSETS_FILE}", {PLACE: 9})
-        state = new_promises(disk, source)
+        offset_checkpoint_file.write(disk, f"{ROOT}/{offset_checkpoint_file.CLEAN_OFFSETS_FILE}", {PARTITION: 9})
+        state = new_model(disk, source)
         state.sent = [b"%d" % offset for offset in range(12)]
         state.compacted = dict.fromkeys((3, 4, 6, 7, 8))
         state.appended_end = state.flushed_end = 12
         return state
 
-    def run(self, disk: SimulatedDisk, state: Promises) -> None:
+    def run(self, disk: SimulatedDisk, state: LogModel) -> None:
         for at in range(16):
             state.append()
             if at % 10 == 7:
@@ -127,7 +128,7 @@ class OnceCompacted(LogScenario):
 
 @pytest.mark.parametrize(
     "scenario",
-    [Appends(), Flushes(), Beginnings(), Stops(), Transactions(), OnceCompacted()],
+    [Appends(), Flushes(), StartOffsets(), CleanStops(), Transactions(), FormerlyCompacted()],
     ids=lambda scenario: scenario.name,
 )
 def test_log_is_consistent_after_a_crash_at_any_point(scenario: LogScenario, sim_seed: int) -> None:
