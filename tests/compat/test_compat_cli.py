@@ -174,7 +174,7 @@ def test_consumer_protocol_group_is_listed(
     record = None
     while record is None:
         record = consumer.poll(1)
-    consumer.commit(record, asynchronous=False)
+    consumer.commit(message=record, asynchronous=False)
     assert f"{group}  Stable, type consumer: describing its members is not supported yet\n" == ottla(
         "group", "describe", group
     )

@@ -45,7 +45,7 @@ def consume(bootstrap: str, topic: str, count: int) -> list[str]:
     return found
 
 
-def described(broker: BrokerProcess, topic: str) -> tuple[int, str]:
+def described(broker: BrokerProcess, topic: str) -> tuple[int, str | None]:
     """How many partitions a topic has, and its id's cluster."""
     metadata = AdminClient({"bootstrap.servers": broker.bootstrap}).list_topics(topic, timeout=30)
     return len(metadata.topics[topic].partitions), metadata.cluster_id

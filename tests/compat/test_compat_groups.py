@@ -102,7 +102,7 @@ class OffsetWatcher:
         self._thread = threading.Thread(target=self._poll)
         self.faults: list[str] = []
 
-    def __enter__(self) -> "Watch":
+    def __enter__(self) -> "OffsetWatcher":
         self._thread.start()
         return self
 

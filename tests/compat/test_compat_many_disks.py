@@ -7,6 +7,7 @@ import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
@@ -20,6 +21,7 @@ from ottla.wire.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirTopic,
 )
 from ottla.wire.messages.describe_log_dirs import DescribeLogDirsRequest
+from ottla.wire.schema import Message
 from tests.compat.clients.jvm import missing
 from tests.compat.raw import RawConnection
 
@@ -89,14 +91,14 @@ def committed(bootstrap: str, topic: str) -> int:
         consumer.close()
 
 
-def ask(broker: BrokerProcess, request: object, version: int) -> object:
+def call(broker: BrokerProcess, request: Message, version: int) -> Any:
     with RawConnection(("127.0.0.1", broker.port)) as connection:
-        return connection.call(request, version)  # type: ignore[arg-type]
+        return connection.call(request, version)
 
 
 def directories(broker: BrokerProcess) -> dict[str, str]:
     """Where each partition is, by the names of the directories."""
-    answer = ask(broker, DescribeLogDirsRequest(topics=None), 4)
+    answer = call(broker, DescribeLogDirsRequest(topics=None), 4)
     return {
         f"{topic.name}-{partition.partition_index}": os.path.basename(result.log_dir)
         for result in answer.results
@@ -162,7 +164,7 @@ def test_kafka_and_ottla_share_two_directories(tmp_path: Path) -> None:
         produce(ottla.bootstrap, "plain", {"more": "more"}, 1)
         moved_from = directories(ottla)["plain-0"]
         target = str(tmp_path / ("b" if moved_from == "a" else "a"))
-        answer = ask(
+        answer = call(
             ottla,
             AlterReplicaLogDirsRequest(
                 dirs=[AlterReplicaLogDir(path=target, topics=[AlterReplicaLogDirTopic(name="plain", partitions=[0])])]
@@ -294,7 +296,7 @@ def test_full_disk_rejects_writes_until_space_is_free(tmp_path: Path, small_disk
             count += 1
             assert count < 100
         assert attempt(ottla.bootstrap, "t", large) == 0
-        results = ask(ottla, DescribeLogDirsRequest(topics=None), 4).results
+        results = call(ottla, DescribeLogDirsRequest(topics=None), 4).results
         assert [result.error_code for result in results] == [0, 0]
         filler.unlink()
         assert attempt(ottla.bootstrap, "t", small) == count
@@ -316,7 +318,7 @@ def test_read_only_disk_goes_offline(tmp_path: Path, small_disk: Path) -> None:
         assert ottla.stop() == 0
     subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
     with OttlaProcess(data_dir=data, settings=settings) as ottla:
-        results = ask(ottla, DescribeLogDirsRequest(topics=None), 4).results
+        results = call(ottla, DescribeLogDirsRequest(topics=None), 4).results
         assert [result.error_code for result in results] == [0, ErrorCode.KAFKA_STORAGE_ERROR]
         assert attempt(ottla.bootstrap, "t", large) == 0
         assert attempt(ottla.bootstrap, "t", small) is None

@@ -32,7 +32,7 @@ def produce(topic: str, *values: bytes, acks: int = -1) -> ProduceRequest:
 def fetch(topic: str, offset: int, *, partition_max_bytes: int = 1 << 20, **fields: int) -> FetchRequest:
     place = FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=partition_max_bytes)
     values: dict[str, int] = {"max_wait_ms": 0, "min_bytes": 1, **fields}
-    return FetchRequest(topics=[FetchTopic(topic=topic, partitions=[place])], **values)  # type: ignore[arg-type]
+    return FetchRequest(topics=[FetchTopic(topic=topic, partitions=[place])], **values)
 
 
 def end_offset(topic: str) -> ListOffsetsRequest:

@@ -73,7 +73,7 @@ def delete(*groups: str) -> Call:
 
 
 def produce(topic: str, partition: int = 0) -> Call:
-    data = [PartitionProduceData(index=partition, records=Batch(records(1)))]  # type: ignore[arg-type]
+    data = [PartitionProduceData(index=partition, records=Batch(records(1)))]
     return Call(
         ProduceRequest(acks=-1, timeout_ms=1000, topic_data=[TopicProduceData(name=topic, partition_data=data)])
     )

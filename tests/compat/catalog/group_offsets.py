@@ -58,7 +58,7 @@ def commit_request(
         topics=[
             OffsetCommitRequestTopic(
                 **({"topic_id": _id(name)} if version >= 10 else {"name": name}),
-                partitions=[  # type: ignore[arg-type]
+                partitions=[
                     OffsetCommitRequestPartition(
                         partition_index=index,
                         committed_offset=offset,
@@ -117,7 +117,7 @@ def fetch(
             return OffsetFetchRequest(group_id=group, topics=None if everything else older, require_stable=stable)
         newer = [
             OffsetFetchRequestTopics(
-                **({"topic_id": _id(name)} if requested >= 10 else {"name": name}),  # type: ignore[arg-type]
+                **({"topic_id": _id(name)} if requested >= 10 else {"name": name}),
                 partition_indexes=list(indexes),
             )
             for name, indexes in topics
@@ -133,7 +133,7 @@ def fetch(
 def fetch_groups(*groups: str) -> Call:
     def request(requested: int) -> OffsetFetchRequest:
         topic = OffsetFetchRequestTopics(
-            **({"topic_id": _id("$a")} if requested >= 10 else {"name": "$a"}),  # type: ignore[arg-type]
+            **({"topic_id": _id("$a")} if requested >= 10 else {"name": "$a"}),
             partition_indexes=[0, 1],
         )
         return OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=group, topics=[topic]) for group in groups])

@@ -17,7 +17,7 @@ def of(timestamp: int, *, name: str = "$a", partition: int = 0, epoch: int = -1,
     entry = ListOffsetsPartition(partition_index=partition, timestamp=timestamp, current_leader_epoch=epoch)
     return Call(
         ListOffsetsRequest(**{"replica_id": -1, **fields}, topics=[ListOffsetsTopic(name=name, partitions=[entry])])
-    )  # type: ignore[arg-type]
+    )
 
 
 def listed(*positions: tuple[int, int]) -> ListOffsetsTopic:
@@ -27,7 +27,7 @@ def listed(*positions: tuple[int, int]) -> ListOffsetsTopic:
 
 
 def of_positions(*positions: tuple[int, int], **fields: int) -> Call:
-    return Call(ListOffsetsRequest(**{"replica_id": -1, **fields}, topics=[listed(*positions)]))  # type: ignore[arg-type]
+    return Call(ListOffsetsRequest(**{"replica_id": -1, **fields}, topics=[listed(*positions)]))
 
 
 def of_many(*timestamps: int, **fields: int) -> Call:

@@ -5,7 +5,7 @@ from tests.compat.catalog.case import Call, Case
 
 
 def init(**fields: object) -> Call:
-    return Call(InitProducerIdRequest(**{"transactional_id": None, "transaction_timeout_ms": 60_000, **fields}))  # type: ignore[arg-type]
+    return Call(InitProducerIdRequest(**{"transactional_id": None, "transaction_timeout_ms": 60_000, **fields}))
 
 
 CASES = [

@@ -95,8 +95,8 @@ class Run:
                 self._started[on] = started
                 self._connection_named(on).send(*started)
             case Await(on, member):
-                request, version = self._started.pop(on)
-                return self._receive(self._connection_named(on), type(request), version, member)
+                started_request, version = self._started.pop(on)
+                return self._receive(self._connection_named(on), type(started_request), version, member)
             case Disconnect(on):
                 self._others.pop(on).close()
             case RawFrame(contents, read_as, version):

@@ -37,11 +37,11 @@ def ask(*requests: Message) -> tuple[Call, ...]:
 
 
 def acls(**fields: object) -> DescribeAclsRequest:
-    return DescribeAclsRequest(**{"resource_type_filter": ANY, "pattern_type_filter": ANY, **ALL_ACLS, **fields})  # type: ignore[arg-type]
+    return DescribeAclsRequest(**{"resource_type_filter": ANY, "pattern_type_filter": ANY, **ALL_ACLS, **fields})
 
 
 def rule(**fields: object) -> AclCreation:
-    return AclCreation(**{**RULE, **fields})  # type: ignore[arg-type]
+    return AclCreation(**{**RULE, **fields})
 
 
 def creating(*rules: AclCreation) -> CreateAclsRequest:
@@ -49,7 +49,7 @@ def creating(*rules: AclCreation) -> CreateAclsRequest:
 
 
 def acl_filter(**fields: object) -> DeleteAclsFilter:
-    return DeleteAclsFilter(**{"resource_type_filter": ANY, "pattern_type_filter": ANY, **ALL_ACLS, **fields})  # type: ignore[arg-type]
+    return DeleteAclsFilter(**{"resource_type_filter": ANY, "pattern_type_filter": ANY, **ALL_ACLS, **fields})
 
 
 def quotas(*components: tuple[str, int, str | None], strict: bool = False) -> DescribeClientQuotasRequest:

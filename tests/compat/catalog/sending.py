@@ -14,7 +14,7 @@ Records = Batch | bytes | None
 def produce_request(
     *partitions: tuple[int, Records], acks: int = -1, name: str = "$a", topic_uuid: Uuid | None = None, **more: Any
 ) -> ProduceRequest:
-    data = [PartitionProduceData(index=index, records=records) for index, records in partitions]  # type: ignore[arg-type]
+    data = [PartitionProduceData(index=index, records=records) for index, records in partitions]
     topic = TopicProduceData(
         name=name, topic_id=topic_id("a") if topic_uuid is None else topic_uuid, partition_data=data
     )
@@ -35,7 +35,7 @@ def fetch_request(
 
 
 def fetch_partition(offset: int = 0, partition: int = 0, **more: int) -> FetchPartition:
-    return FetchPartition(**{"partition": partition, "fetch_offset": offset, "partition_max_bytes": 1 << 20, **more})  # type: ignore[arg-type]
+    return FetchPartition(**{"partition": partition, "fetch_offset": offset, "partition_max_bytes": 1 << 20, **more})
 
 
 READ_BACK = Call(fetch_request(fetch_partition()), 12)
