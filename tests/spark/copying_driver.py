@@ -1,4 +1,4 @@
-"""A driver of its own, to be killed: copies a topic into another, and stops for good in the midst of a task of the sink."""
+"""A separate driver process, to be killed: copies a topic to another, and hangs within a task of the sink."""
 
 import json
 import sys
@@ -12,8 +12,8 @@ import ottla.spark
 HOLD_SECONDS_MAX = 120
 
 
-def hold_once(at: bytes, mark: Path) -> Any:
-    """Passes values on, up to one of which it tells by a file: the first task to come there waits for its end."""
+def hang_once(at: bytes, mark: Path) -> Any:
+    """Return a function that passes values on; the first task to reach one value writes a file and hangs."""
 
     def pass_on(value: bytes) -> bytes:
         import time
@@ -44,7 +44,7 @@ def main() -> None:
     options, topic, checkpoint, at, mark = sys.argv[1:]
     spark = ottla.spark.session(master="local[2]", config={"spark.ui.enabled": "false"})
     copying(
-        spark, json.loads(options), topic, checkpoint, hold_once(at.encode(), Path(mark))
+        spark, json.loads(options), topic, checkpoint, hang_once(at.encode(), Path(mark))
     ).start().awaitTermination()
 
 

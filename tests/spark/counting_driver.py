@@ -1,4 +1,4 @@
-"""A driver of its own, to be killed: counts values by a stateful query, and notes the counts of each micro-batch in a directory."""
+"""A separate driver process, to be killed: counts values with a stateful query and saves the counts of each micro-batch."""
 
 import json
 import sys
@@ -8,8 +8,8 @@ from typing import Any
 import ottla.spark
 
 
-def note(directory: Path) -> Any:
-    """Writes the counts of a micro-batch; one that is run again replaces its file."""
+def save_counts(directory: Path) -> Any:
+    """Return a function that writes the counts of a micro-batch; a repeated one replaces its file."""
 
     def write(batch: Any, number: int) -> None:
         counts = {bytes(row.value).decode(): row["count"] for row in batch.collect()}
@@ -26,7 +26,7 @@ def counting(spark: Any, options: dict[str, str], checkpoint: str, directory: Pa
         frame.groupBy("value")
         .count()
         .writeStream.outputMode("complete")
-        .foreachBatch(note(directory))
+        .foreachBatch(save_counts(directory))
         .option("checkpointLocation", checkpoint)
     )
 

@@ -1,4 +1,4 @@
-"""A driver on a cluster that counts values by a stateful query, and whose tasks kill the executor that they run on, once."""
+"""A driver on a cluster that counts values with a stateful query whose tasks kill their executor once."""
 
 import json
 import sys
@@ -8,11 +8,11 @@ from typing import Any
 from pyspark.sql import functions as f
 
 import ottla.spark
-from tests.spark.counting_driver import note
+from tests.spark.counting_driver import save_counts
 
 
 def kill_once(at: bytes, mark: str) -> Any:
-    """Passes values on, up to one: there the executor of the task dies, if no other has before. A file tells of it."""
+    """Return a function that passes values on; at one value it kills the executor, once, and writes a file."""
 
     def pass_on(value: bytes) -> bytes:
         import json
@@ -21,7 +21,7 @@ def kill_once(at: bytes, mark: str) -> Any:
         from pathlib import Path
 
         if value == at and not Path(mark).exists():
-            # This process was forked by a daemon, which the executor's Java has started.
+            # this process was forked by a daemon that the executor's JVM started
             java = int(Path(f"/proc/{os.getppid()}/stat").read_text().rsplit(")", 1)[1].split()[1])
             command = Path(f"/proc/{java}/cmdline").read_text().split("\0")
             Path(mark).write_text(json.dumps({"pid": java, "command": command}))
@@ -49,7 +49,7 @@ def main() -> None:
     counted = (
         spark.readStream.format("ottla").options(**json.loads(options)).load().select(passed).groupBy("value").count()
     )
-    counted.writeStream.outputMode("complete").foreachBatch(note(Path(directory))).option(
+    counted.writeStream.outputMode("complete").foreachBatch(save_counts(Path(directory))).option(
         "checkpointLocation", checkpoint
     ).trigger(availableNow=True).start().awaitTermination()
     spark.stop()

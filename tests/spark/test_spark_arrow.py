@@ -1,4 +1,4 @@
-"""Fetch responses as Arrow batches: the schema to the letter, sizes that are bounded, damage that is told."""
+"""Fetch responses as Arrow batches: exact schema, bounded sizes, and errors for corrupt batches."""
 
 import pickle
 
@@ -22,7 +22,7 @@ def batches_of(options):
 
 
 @pytest.mark.parametrize("headers", ["true", "false"])
-def test_the_schema_is_what_spark_makes_of_its_own(make_topic, produce, read_options, headers):
+def test_schema_matches_spark(make_topic, produce, read_options, headers):
     topic = make_topic()
     produce(topic, [b"a", None], headers=[("h", b"1")])
     produce(topic, [b"b"])
@@ -33,8 +33,8 @@ def test_the_schema_is_what_spark_makes_of_its_own(make_topic, produce, read_opt
         assert batch.schema.equals(expected, check_metadata=True)
 
 
-def test_compressed_answers_are_decoded_in_pieces(make_topic, produce, read_options, monkeypatch):
-    """Records that are a hundred times larger than they came do not fill the memory."""
+def test_compressed_responses_are_decoded_in_pieces(make_topic, produce, read_options, monkeypatch):
+    """Records that are a hundred times larger than their compressed batches do not fill the memory."""
     topic = make_topic()
     wanted = [b"%06d" % index * 1000 for index in range(400)]
     produce(topic, wanted, codec="zstd")
@@ -54,8 +54,11 @@ def test_compressed_answers_are_decoded_in_pieces(make_topic, produce, read_opti
 
 
 @pytest.mark.parametrize("codec", [0, 4])
-def test_answers_with_aborted_transactions_are_decoded_in_pieces(monkeypatch, codec):
-    """Every batch that is wanted is a piece. Producer 7 aborts twice and commits between and after, producer 8 commits all the while."""
+def test_responses_with_aborted_transactions_are_decoded_in_pieces(monkeypatch, codec):
+    """Each requested batch is a piece.
+
+    Producer 7 aborts twice and commits between and after; producer 8 always commits.
+    """
     story = [
         (7, "a"),
         (8, "b"),
@@ -108,7 +111,7 @@ def test_answers_with_aborted_transactions_are_decoded_in_pieces(monkeypatch, co
         assert len(pieces) == count
 
 
-def test_batches_have_a_size_that_suits_spark(make_topic, produce, read_options):
+def test_batch_size_is_bounded(make_topic, produce, read_options):
     topic = make_topic()
     produce(topic, [bytes(10_000)] * 500)
     sizes = [(batch.num_rows, batch.nbytes) for batch in batches_of(read_options(topic))]
@@ -117,14 +120,14 @@ def test_batches_have_a_size_that_suits_spark(make_topic, produce, read_options)
     assert len(sizes) <= 10
 
 
-def test_damage_is_told_with_its_place(make_topic, produce, read_options, monkeypatch):
+def test_corrupt_batch_error_names_partition_and_offsets(make_topic, produce, read_options, monkeypatch):
     topic = make_topic()
     produce(topic, [b"a" * 100])
     list_batches = FetchedBatches.__init__
 
     def spoilt(batches, partitions, **more):
         bad = bytearray(partitions[0].records)
-        bad[-10] ^= 1  # inside the value
+        bad[-10] ^= 1  # within the value
         list_batches(batches, [partitions[0]._replace(records=bytes(bad))], **more)
 
     monkeypatch.setattr(FetchedBatches, "__init__", spoilt)

@@ -1,4 +1,4 @@
-"""Every option of a batch read, as Spark's connector has it."""
+"""Every option of a batch read, as in Spark's connector."""
 
 import json
 
@@ -9,7 +9,7 @@ from ottla.spark.options import OptionError
 from tests.spark.readers import batch_reader, ranges_of, read, values
 
 
-def test_rows_have_all_that_a_record_has(make_topic, produce, read_options):
+def test_rows_have_all_fields_of_records(make_topic, produce, read_options):
     topic = make_topic()
     produce(topic, [b"v", None], key=b"k", start_ms=1_700_000_000_123, headers=[("a", b"1"), ("a", None)])
     produce(topic, [b"w"], start_ms=1_700_000_000_500)
@@ -54,7 +54,7 @@ def test_rows_have_all_that_a_record_has(make_topic, produce, read_options):
     ]
 
 
-def test_without_include_headers_there_is_no_such_column(make_topic, produce, read_options):
+def test_no_headers_column_without_include_headers(make_topic, produce, read_options):
     topic = make_topic()
     produce(topic, [b"v"], headers=[("a", b"1")])
     assert list(read(read_options(topic))[0]) == [
@@ -68,7 +68,7 @@ def test_without_include_headers_there_is_no_such_column(make_topic, produce, re
     ]
 
 
-def test_the_brokers_time_is_told_as_such(make_topic, produce, read_options):
+def test_log_append_time_has_its_timestamp_type(make_topic, produce, read_options):
     topic = make_topic(message_timestamp_type="LogAppendTime")
     produce(topic, [b"v"], start_ms=1)
     row = read(read_options(topic))[0]
@@ -87,10 +87,10 @@ def test_all_codecs(make_topic, produce, read_options, codec):
     }
 
 
-# What is read
+# Topics
 
 
-def test_subscribe_takes_several_topics(make_topic, produce, read_options):
+def test_subscribe_several_topics(make_topic, produce, read_options):
     one, two = make_topic(), make_topic()
     produce(one, [b"1"])
     produce(two, [b"2"])
@@ -104,14 +104,14 @@ def test_subscribe_pattern_matches_whole_names(make_topic, produce, read_options
     assert values(read(read_options(subscribePattern=rf"{stem}\.[ab]"))) == [b"a", b"b"]
 
 
-def test_assign_takes_partitions(make_topic, produce, read_options):
+def test_assign_partitions(make_topic, produce, read_options):
     topic = make_topic(3)
     for partition in range(3):
         produce(topic, [b"%d" % partition], partition)
     assert values(read(read_options(assign=json.dumps({topic: [0, 2]})))) == [b"0", b"2"]
 
 
-def test_a_pattern_that_matches_nothing_reads_nothing(read_options):
+def test_pattern_without_match_reads_nothing(read_options):
     assert read(read_options(subscribePattern="no-such-.*")) == []
 
 
@@ -126,12 +126,12 @@ def test_a_pattern_that_matches_nothing_reads_nothing(read_options):
         ({"assign": "{}"}, "Option assign names no partition"),
     ],
 )
-def test_what_to_read_must_be_said_once(read_options, more, message):
+def test_exactly_one_topic_option_is_required(read_options, more, message):
     with pytest.raises(OptionError, match=message.replace("(", "[(]")):
         batch_reader(read_options(**more))
 
 
-def test_topics_and_partitions_that_do_not_exist_are_named(make_topic, read_options):
+def test_missing_topics_and_partitions_are_named(make_topic, read_options):
     with pytest.raises(SourceError, match="Topic 'no-such-topic' in option subscribe does not exist"):
         read(read_options("no-such-topic"))
     topic = make_topic()
@@ -139,17 +139,17 @@ def test_topics_and_partitions_that_do_not_exist_are_named(make_topic, read_opti
         read(read_options(assign=json.dumps({topic: [0, 7]})))
 
 
-def test_brokers_that_do_not_answer_are_named(read_options):
+def test_unreachable_brokers_are_named(read_options):
     with pytest.raises(SourceError, match=r"brokers of option kafka.bootstrap.servers [(]127.0.0.1:1[)] run"):
         read(read_options("a", kafka__bootstrap__servers="127.0.0.1:1"))
 
 
-# Where it begins and ends
+# Start and end
 
 
 @pytest.fixture
 def numbered(make_topic, produce):
-    """Two partitions with ten values each, a millisecond apart from 1,000,000,000,000 on."""
+    """A topic with two partitions of ten values each, one millisecond apart from 1,000,000,000,000 on."""
     topic = make_topic(2)
     for partition in range(2):
         produce(topic, [b"%d-%d" % (partition, index) for index in range(10)], partition, start_ms=1_000_000_000_000)
@@ -191,7 +191,7 @@ def between(*bounds):
         ({}, {"endingTimestamp": str(3 * 10**12)}, ((0, 10), (0, 10))),
     ],
 )
-def test_where_a_read_begins_and_ends(numbered, read_options, start, end, found):
+def test_start_and_end_of_read(numbered, read_options, start, end, found):
     given = {
         name: json.dumps({numbered: value}) if isinstance(value, dict) else value
         for name, value in (start | end).items()
@@ -199,7 +199,7 @@ def test_where_a_read_begins_and_ends(numbered, read_options, start, end, found)
     assert values(read(read_options(numbered, **given))) == between(*found)
 
 
-def test_a_time_that_no_record_has_is_an_error_by_default(numbered, read_options):
+def test_timestamp_after_last_record_is_error_by_default(numbered, read_options):
     with pytest.raises(
         SourceError, match=r"startingTimestamp: no record of .*-0 is at or after 3000000000000.*ByTimestampStrategy"
     ):
@@ -217,7 +217,7 @@ def test_a_time_that_no_record_has_is_an_error_by_default(numbered, read_options
         ("startingOffsets", '{"t":{"0":-3}}', "startingOffsets has offset -3 for t-0"),
         ("startingOffsets", '{"t":{"0":"5"}}', "startingOffsets must be earliest"),
         ("startingOffsetsByTimestamp", "earliest", "startingOffsetsByTimestamp must be JSON such as"),
-        ("startingOffsetsByTimestamp", '{"t":{"0":-1}}', "startingOffsetsByTimestamp has a negative time for t-0"),
+        ("startingOffsetsByTimestamp", '{"t":{"0":-1}}', "startingOffsetsByTimestamp has a negative timestamp for t-0"),
         ("startingTimestamp", "now", "startingTimestamp must be an integer"),
         ("startingOffsetsByTimestampStrategy", "nearest", "must be one of error, latest"),
         ("failOnDataLoss", "maybe", "failOnDataLoss must be true or false"),
@@ -237,17 +237,17 @@ def test_a_time_that_no_record_has_is_an_error_by_default(numbered, read_options
         ("kafka.fetch.max.byte", "1", "has no config 'fetch.max.byte'. Did you mean fetch.max.bytes"),
     ],
 )
-def test_wrong_options_are_named(read_options, name, value, message):
+def test_invalid_option_is_named(read_options, name, value, message):
     with pytest.raises(OptionError, match=message):
         batch_reader(read_options("t") | {name: value})
 
 
-def test_bootstrap_servers_are_needed():
+def test_bootstrap_servers_are_required():
     with pytest.raises(OptionError, match=r"Option kafka.bootstrap.servers is missing"):
         batch_reader({"subscribe": "t"})
 
 
-def test_all_partitions_must_have_an_offset(numbered, read_options):
+def test_all_partitions_need_an_offset(numbered, read_options):
     with pytest.raises(
         OptionError, match=f"startingOffsets must have every partition that is read; missing: {numbered}-1"
     ):
@@ -256,7 +256,7 @@ def test_all_partitions_must_have_an_offset(numbered, read_options):
         read(read_options(numbered, startingOffsets=json.dumps({numbered: {"0": 1, "1": 1, "2": 1}})))
 
 
-def test_vanished_offsets_are_data_loss_unless_told_otherwise(numbered, admin, read_options):
+def test_deleted_offsets_are_data_loss_by_default(numbered, admin, read_options):
     admin.delete_records({(numbered, 0): 6})
     start = json.dumps({numbered: {"0": 2, "1": 8}})
     with pytest.raises(
@@ -269,8 +269,8 @@ def test_vanished_offsets_are_data_loss_unless_told_otherwise(numbered, admin, r
     )
 
 
-def test_offsets_that_vanish_between_planning_and_reading(numbered, admin, read_options):
-    """A task is told by the broker; it ends or goes on where the partition begins now."""
+def test_offsets_deleted_between_planning_and_reading(numbered, admin, read_options):
+    """The broker reports it to the task, which fails or continues at the log start offset."""
     from tests.spark.readers import rows_of
 
     careful, careless = (
@@ -284,7 +284,7 @@ def test_offsets_that_vanish_between_planning_and_reading(numbered, admin, read_
     assert values(rows_of(careless, planned)) == between((4, 10), (0, 0))
 
 
-def test_an_end_beyond_the_last_record(numbered, read_options):
+def test_end_after_last_record(numbered, read_options):
     end = json.dumps({numbered: {"0": 50, "1": 2}})
     with pytest.raises(DataLossError, match="endingOffsets has offset 50"):
         read(read_options(numbered, endingOffsets=end))
@@ -294,7 +294,7 @@ def test_an_end_beyond_the_last_record(numbered, read_options):
 # Tasks
 
 
-def test_one_task_for_each_partition_that_has_something(make_topic, produce, read_options):
+def test_one_task_per_non_empty_partition(make_topic, produce, read_options):
     topic = make_topic(3)
     produce(topic, [b"x"] * 4, 1)
     assert ranges_of(batch_reader(read_options(topic)).partitions()) == [(topic, 1, 0, 4)]
@@ -318,8 +318,8 @@ def test_min_partitions_and_max_records_split(numbered, read_options):
     assert values(read(read_options(numbered, maxRecordsPerPartition=3))) == between((0, 10), (0, 10))
 
 
-def test_small_answers_are_put_together(make_topic, produce, read_options):
-    """However little is fetched at once, and however it is compressed."""
+def test_small_responses_are_combined(make_topic, produce, read_options):
+    """Regardless of fetch sizes and compression."""
     topic = make_topic()
     wanted = [b"%06d" % index * 50 for index in range(3000)]
     produce(topic, wanted, codec="zstd")
@@ -329,7 +329,7 @@ def test_small_answers_are_put_together(make_topic, produce, read_options):
     )
 
 
-def test_options_of_streams_do_nothing_here(numbered, read_options):
+def test_streaming_options_are_ignored(numbered, read_options):
     options = read_options(
         numbered, maxOffsetsPerTrigger=1, minOffsetsPerTrigger=5, maxTriggerDelay="1m", groupIdPrefix="p"
     )
@@ -337,8 +337,8 @@ def test_options_of_streams_do_nothing_here(numbered, read_options):
     assert values(read(options)) == between((0, 10), (0, 10))
 
 
-def test_a_task_gives_up_after_its_time(numbered, read_options):
-    """Its broker is gone."""
+def test_task_times_out(numbered, read_options):
+    """The broker is unreachable."""
     from tests.spark.readers import rows_of
 
     reader = batch_reader(read_options(numbered, kafkaConsumer__pollTimeoutMs=200))
@@ -350,8 +350,8 @@ def test_a_task_gives_up_after_its_time(numbered, read_options):
         rows_of(reader, planned)
 
 
-def test_questions_are_asked_again(read_options, monkeypatch):
-    """Of errors that pass, as often as fetchOffset.numRetries says."""
+def test_retriable_errors_are_retried(read_options, monkeypatch):
+    """Retriable errors are retried fetchOffset.numRetries times."""
     from ottla.base.errors import ErrorCode
     from ottla.client.errors import broker_error
     from ottla.spark.offset_options import topics_of

@@ -1,4 +1,4 @@
-"""A standalone cluster of Spark with two workers, each a process: its executors read with nothing but the wheel, and may die."""
+"""A standalone Spark cluster with two worker processes: executors use only the wheel, and may die."""
 
 import json
 import os
@@ -44,7 +44,7 @@ def free_port() -> int:
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory):
-    """As `pip wheel` makes it, without a network."""
+    """Build a wheel like `pip wheel`, without network access."""
     directory = tmp_path_factory.mktemp("wheel")
     command = [
         sys.executable,
@@ -66,7 +66,7 @@ def wheel(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory):
-    """The address of a master with two workers."""
+    """Return the address of a master with two workers."""
     import pyspark
 
     from ottla.spark.java import find_java_home
@@ -124,13 +124,13 @@ def cluster(tmp_path_factory):
             process.wait(30)
 
 
-def test_two_workers_read_with_the_wheel_alone(cluster, wheel, tmp_path):
-    """The driver's own copy is not what the executors import: theirs lies in their working directories."""
+def test_workers_need_only_the_wheel(cluster, wheel, tmp_path):
+    """Executors do not import the driver's copy but the one in their working directories."""
     from ottla.client import Producer
 
     script = tmp_path / "driver.py"
     script.write_text(DRIVER)
-    carried = tmp_path / "carried.zip"  # Spark puts archives on the path; a wheel is one
+    carried = tmp_path / "carried.zip"  # Spark puts archives on the path, and a wheel is one
     shutil.copy(wheel, carried)
     with Broker() as broker:
         broker.create_topic("spread", 2)
@@ -146,8 +146,10 @@ def test_two_workers_read_with_the_wheel_alone(cluster, wheel, tmp_path):
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="an executor is found by /proc")
-def test_an_executor_that_is_killed_in_the_midst_of_a_stateful_query(cluster, tmp_path):
-    """It dies in a task of the second micro-batch of three, with its share of the state: the query goes on, and counts everything once."""
+def test_killed_executor_of_stateful_query(cluster, tmp_path):
+    """The executor dies in the second of three micro-batches, with its state: the query continues and counts everything
+    once.
+    """
     from ottla.client import Producer
 
     counts, mark = tmp_path / "counts", tmp_path / "killed.json"

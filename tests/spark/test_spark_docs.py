@@ -1,4 +1,4 @@
-"""docs/spark.md: its examples run, and its table is whole: every option of reads is in it, and every test that it names exists."""
+"""docs/spark.md: its examples run, and its table has every option of reads and names existing tests."""
 
 import re
 from pathlib import Path
@@ -10,7 +10,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "spark.md"
 FILES = {"B": "batch_options", "S": "stream_options", "K": "kafka", "Q": "queries"}
 
 
-def test_the_examples_run(spark, bootstrap, make_topic, produce, tmp_path, monkeypatch):
+def test_examples_run(spark, bootstrap, make_topic, produce, tmp_path, monkeypatch):
     produce(make_topic(name="orders"), [b"1", b"2"], key=b"anna")
     monkeypatch.setattr(ottla.spark, "session", lambda: spark, raising=False)
     names = {}

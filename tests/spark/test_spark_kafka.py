@@ -1,6 +1,6 @@
-"""Apache Kafka read by the data source: transactions, compaction, and lag as Kafka's own tool shows it.
+"""Reading from Apache Kafka: transactions, compaction, and lag shown by Kafka's tool.
 
-`OTTLA_SPARK_KAFKA=host:port` names one that runs already.
+`OTTLA_SPARK_KAFKA=host:port` uses a running broker.
 """
 
 import os
@@ -41,7 +41,7 @@ def topic(kafka, topic_names):
 
 @pytest.fixture
 def transact(kafka, topic_names):
-    """Write values in a transaction that ends in one way or another; returned is the producer."""
+    """Write values in a transaction and commit, abort or leave it open. Return the producer."""
     from confluent_kafka import Producer
 
     def write(topic, values, end, codec="none"):
@@ -65,7 +65,7 @@ def options_of(kafka, topic, **more):
 
 
 @pytest.mark.parametrize("codec", ["none", "zstd"])
-def test_aborted_transactions_and_markers_are_left_out(kafka, topic, transact, codec):
+def test_aborted_transactions_and_markers_are_skipped(kafka, topic, transact, codec):
     transact(topic, [b"a1", b"a2"], "commit", codec)
     transact(topic, [b"b1", b"b2", b"b3"], "abort", codec)
     transact(topic, [b"c1"], "commit", codec)
@@ -78,15 +78,15 @@ def test_aborted_transactions_and_markers_are_left_out(kafka, topic, transact, c
     assert values(read(options_of(kafka, topic))) == [b"a1", b"a2", b"b1", b"b2", b"b3", b"c1"]
 
 
-def test_tasks_that_begin_or_end_inside_a_transaction(kafka, topic, transact):
-    """Each offset is a task of its own, markers included."""
+def test_tasks_that_start_or_end_inside_transaction(kafka, topic, transact):
+    """Each offset is read by a separate task, including markers."""
     transact(topic, [b"a1", b"a2", b"a3"], "abort")
     transact(topic, [b"b1", b"b2"], "commit")
     options = options_of(kafka, topic, isolationLevel="read_committed", maxRecordsPerPartition="1")
     assert values(read(options)) == [b"b1", b"b2"]
 
 
-def test_an_open_transaction_holds_a_stream_back(kafka, topic, transact):
+def test_open_transaction_blocks_stream(kafka, topic, transact):
     transact(topic, [b"a"], "commit")
     open_one = transact(topic, [b"b"], "leave open")
     transact(topic, [b"c"], "commit")
@@ -95,21 +95,21 @@ def test_an_open_transaction_holds_a_stream_back(kafka, topic, transact):
     assert found == [b"a"]
     open_one.commit_transaction(30)
     deadline = time.monotonic() + 30
-    while reader.latestOffset(end, ReadAllAvailable()) == end:  # markers are written a moment after the answer
+    while reader.latestOffset(end, ReadAllAvailable()) == end:  # markers are written shortly after the response
         assert time.monotonic() < deadline
         time.sleep(0.05)
     assert micro_batch(reader, end)[1] == [b"b", b"c"]
     reader.stop()
 
 
-def test_a_stream_that_ends_with_markers_comes_to_its_end(kafka, topic, transact):
+def test_stream_reaches_end_after_markers(kafka, topic, transact):
     transact(topic, [b"a"], "abort")
     reader = stream_reader(options_of(kafka, topic, isolationLevel="read_committed", startingOffsets="earliest"))
     assert micro_batch(reader, reader.initialOffset()) == (marked({topic: {"0": 2}}), [])
     reader.stop()
 
 
-def test_a_compacted_partition_has_gaps(kafka, topic_names):
+def test_compacted_partition_with_offset_gaps(kafka, topic_names):
     from confluent_kafka import Producer
 
     from ottla.client import Admin
@@ -130,7 +130,9 @@ def test_a_compacted_partition_has_gaps(kafka, topic_names):
             producer.produce(name, b"%d" % index, key=b"%d" % (index % 3), partition=0)
             if index % 50 == 49:
                 producer.flush(30)
-                time.sleep(0.15)  # until a new segment is begun with the next record: the last one is never compacted
+                time.sleep(
+                    0.15
+                )  # wait until the next record starts a new segment, since the active segment is never compacted
         deadline = time.monotonic() + 60
         while len(rows := read(options_of(kafka, name))) == 300:
             assert time.monotonic() < deadline, "the partition was not compacted"
@@ -142,7 +144,7 @@ def test_a_compacted_partition_has_gaps(kafka, topic_names):
     assert offsets[-1] == 299
 
 
-def test_kafkas_own_tool_shows_the_lag_of_a_query(kafka, topic, transact, spark, topic_names, tmp_path):
+def test_kafka_tool_shows_lag_of_query(kafka, topic, transact, spark, topic_names, tmp_path):
     import ottla.spark
 
     transact(topic, [b"a", b"b"], "commit")

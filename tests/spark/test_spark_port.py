@@ -1,7 +1,7 @@
-"""A query moved from `format("kafka")` to `format("ottla")` by that one word: the same schema, the same rows, in two environments.
+"""A query is moved from `format("kafka")` to `format("ottla")`: same schema and rows, in two environments.
 
-The other environment has PySpark 4.0.0 and fetches Spark's connector from Maven Central. It is used where it is there already, or made
-where `OTTLA_SPARK_PEER=make` asks for it.
+The other environment has PySpark 4.0.0 and Spark's connector from Maven Central. It is used if it exists, or created
+with `OTTLA_SPARK_PEER=make`.
 """
 
 import json
@@ -40,7 +40,7 @@ def run_peer(peer, options, checkpoint):
 
 
 def run_ours(spark, options, checkpoint, **more):
-    """The values of what is there."""
+    """Return the available values."""
     found = []
     frame = spark.readStream.format("ottla").options(**options | {"startingOffsets": "earliest"} | more).load()
     frame.writeStream.foreachBatch(
@@ -50,9 +50,7 @@ def run_ours(spark, options, checkpoint, **more):
 
 
 @pytest.mark.timeout(600)
-def test_the_same_schema_and_rows_and_neither_takes_the_others_checkpoint(
-    peer, spark, make_topic, produce, read_options, tmp_path
-):
+def test_same_schema_and_rows_and_separate_checkpoints(peer, spark, make_topic, produce, read_options, tmp_path):
     topic = make_topic(2, retention_ms="-1")  # the records are old
     produce(
         topic,

@@ -1,4 +1,4 @@
-"""Real queries in a real Spark: rows, schemas, restarts from checkpoints, progress of groups, errors as the user sees them."""
+"""Queries in a real Spark: rows, schemas, restarts from checkpoints, group progress, and errors as users see them."""
 
 import json
 import re
@@ -34,7 +34,7 @@ def collected(spark, query_name):
 
 
 def run_to_end(frame, checkpoint, rows):
-    """AvailableNow; what each micro-batch holds is added to `rows`."""
+    """Run with AvailableNow; append the rows of each micro-batch to `rows`."""
 
     def take(batch, number):
         rows.extend((number, row.partition, row.offset, bytes(row.value)) for row in batch.collect())
@@ -47,7 +47,7 @@ def run_to_end(frame, checkpoint, rows):
     return query
 
 
-def test_a_batch_read_in_spark(spark, make_topic, produce, frame):
+def test_batch_read_in_spark(spark, make_topic, produce, frame):
     topic = make_topic(2)
     produce(topic, [b"%d" % index for index in range(1000)], 0, key=b"k", headers=[("h", b"1")], codec="lz4")
     produce(topic, [b"%d" % index for index in range(500)], 1)
@@ -70,8 +70,8 @@ def test_a_batch_read_in_spark(spark, make_topic, produce, frame):
     ).distinct().collect() == [("h", bytearray(b"1"), "k")]
 
 
-def test_the_name_is_known_without_registering(spark, read_options, make_topic, produce):
-    """Spark finds the module `pyspark_ottla` by itself."""
+def test_format_name_works_without_registering(spark, read_options, make_topic, produce):
+    """Spark finds the module `pyspark_ottla` automatically."""
     topic = make_topic()
     produce(topic, [b"x"])
     fresh = spark.newSession()
@@ -86,7 +86,7 @@ def test_empty_topics_and_empty_micro_batches(spark, make_topic, frame, stream, 
     assert rows == []
 
 
-def test_a_stream_goes_on_from_its_checkpoint(make_topic, produce, stream, checkpoint):
+def test_stream_continues_from_checkpoint(make_topic, produce, stream, checkpoint):
     topic = make_topic(2)
     produce(topic, [b"a", b"b", b"c"], 0)
     rows = []
@@ -101,7 +101,7 @@ def test_a_stream_goes_on_from_its_checkpoint(make_topic, produce, stream, check
     assert (json.loads(end) if isinstance(end, str) else end) == marked({topic: {"0": 3, "1": 1}})
 
 
-def test_offsets_stand_in_the_checkpoint_as_sparks_connector_writes_them(make_topic, produce, stream, checkpoint):
+def test_checkpointed_offsets_have_connector_format(make_topic, produce, stream, checkpoint):
     topic = make_topic(2)
     produce(topic, [b"a"], 1)
     run_to_end(stream(topic), checkpoint, [])
@@ -111,8 +111,8 @@ def test_offsets_stand_in_the_checkpoint_as_sparks_connector_writes_them(make_to
 
 
 @pytest.mark.parametrize("is_committed", [True, False])
-def test_a_checkpoint_of_sparks_connector_is_refused(make_topic, produce, stream, checkpoint, is_committed):
-    """Its offsets as it writes them, in a log that is Spark's in either case; with what the message says the query goes on."""
+def test_checkpoint_of_spark_connector_is_rejected(make_topic, produce, stream, checkpoint, is_committed):
+    """A checkpoint with the connector's offsets; following the message's advice, the query continues."""
     topic = make_topic()
     produce(topic, [b"a", b"b"])
     run_to_end(stream(topic, maxOffsetsPerTrigger="1"), checkpoint, [])
@@ -135,7 +135,7 @@ def test_a_checkpoint_of_sparks_connector_is_refused(make_topic, produce, stream
     assert [row[3] for row in rows] == ([b"c"] if is_committed else [b"b", b"c"])
 
 
-def test_a_tracked_run_leaves_no_lag(make_topic, produce, admin, stream, checkpoint, topic_names):
+def test_tracked_run_leaves_no_lag(make_topic, produce, admin, stream, checkpoint, topic_names):
     from ottla.client import TopicPartition
 
     topic, group = make_topic(), topic_names()
@@ -151,9 +151,7 @@ def test_a_tracked_run_leaves_no_lag(make_topic, produce, admin, stream, checkpo
     assert tracked.lastProgress["numInputRows"] == 1
 
 
-def test_two_sources_of_one_query_have_groups_of_their_own(
-    spark, make_topic, produce, admin, stream, checkpoint, topic_names
-):
+def test_sources_of_one_query_have_separate_groups(spark, make_topic, produce, admin, stream, checkpoint, topic_names):
     from ottla.client import TopicPartition
 
     one, two, group, other = make_topic(), make_topic(), topic_names(), topic_names()
@@ -169,7 +167,7 @@ def test_two_sources_of_one_query_have_groups_of_their_own(
     } == {group: {TopicPartition(one, 0): 1}, other: {TopicPartition(two, 0): 2}}
 
 
-def test_a_windowed_count(spark, make_topic, produce, stream, checkpoint):
+def test_windowed_count(spark, make_topic, produce, stream, checkpoint):
     topic = make_topic()
     produce(topic, [b"a", b"b", b"a"] * 10, start_ms=1_700_000_000_000)
     counted = (
@@ -208,13 +206,13 @@ def test_errors_reach_the_user(spark, read_options, more, message):
         spark.read.format("ottla").options(**read_options("t") | more).load().count()
 
 
-def test_errors_of_streams_reach_the_user(spark, make_topic, stream, checkpoint):
+def test_streaming_errors_reach_the_user(spark, make_topic, stream, checkpoint):
     query = stream("no-such-topic").writeStream.format("noop").option("checkpointLocation", checkpoint).start()
     with pytest.raises(PySparkException, match="Topic 'no-such-topic' in option subscribe does not exist"):
         query.awaitTermination(60)
 
 
-def test_a_schema_of_the_users_is_refused(spark, read_options, make_topic, produce):
+def test_user_schema_is_rejected(spark, read_options, make_topic, produce):
     topic = make_topic()
     produce(topic, [b"x"])
     with pytest.raises(PySparkException, match=r"remove schema\(\.\.\.\), and use select"):

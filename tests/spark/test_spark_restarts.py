@@ -1,4 +1,4 @@
-"""Drivers and brokers that go down: nothing is lost, and a stateful query counts nothing twice."""
+"""Drivers and brokers that crash: nothing is lost, and a stateful query counts nothing twice."""
 
 import json
 import os
@@ -10,7 +10,7 @@ from collections import Counter
 from pathlib import Path
 
 from ottla.testing import Broker
-from tests.spark.copying_driver import copying, hold_once
+from tests.spark.copying_driver import copying, hang_once
 from tests.spark.counting_driver import counting
 from tests.spark.readers import read, values
 
@@ -32,8 +32,8 @@ def produce(bootstrap, topic, values):
             producer.send(topic, value, partition=index % 2)
 
 
-def test_a_driver_that_is_killed_and_a_broker_that_restarts(spark, tmp_path):
-    """The driver is killed in the midst of its micro-batches, the broker dies and comes back; another driver goes on."""
+def test_killed_driver_and_restarted_broker(spark, tmp_path):
+    """The driver is killed during its micro-batches, the broker crashes and restarts, and another driver continues."""
     counts, checkpoint = tmp_path / "counts", str(tmp_path / "checkpoint")
     counts.mkdir()
     with Broker(data=tmp_path / "data") as broker:
@@ -73,9 +73,11 @@ def test_a_driver_that_is_killed_and_a_broker_that_restarts(spark, tmp_path):
         assert json.loads((counts / f"{last}.json").read_text()) == expected
 
 
-def test_a_driver_that_is_killed_while_it_writes(spark, tmp_path):
-    """It dies in the third micro-batch, one of whose two tasks has written its rows and the other not: another driver writes all of it
-    again. What was committed before is there once, everything at least once."""
+def test_driver_killed_while_writing(spark, tmp_path):
+    """The driver dies in the third micro-batch, when one of its two tasks has written its rows.
+
+    Another driver writes all of it again: committed micro-batches are there once, everything at least once.
+    """
     checkpoint, mark = tmp_path / "checkpoint", tmp_path / "held"
     rows = [b"%d" % index for index in range(600)]
     with Broker() as broker:
@@ -115,7 +117,7 @@ def test_a_driver_that_is_killed_while_it_writes(spark, tmp_path):
         assert sorted(path.name for path in (checkpoint / "commits").glob("[0-9]*")) == ["0", "1"]
         produce(broker.bootstrap, "from", [b"new"] * 40)
         query = (
-            copying(spark, options, "to", str(checkpoint), hold_once(b"500", mark)).trigger(availableNow=True).start()
+            copying(spark, options, "to", str(checkpoint), hang_once(b"500", mark)).trigger(availableNow=True).start()
         )
         assert query.awaitTermination(SECONDS_MAX)
         found = Counter(values(read(written)))
@@ -126,8 +128,8 @@ def test_a_driver_that_is_killed_while_it_writes(spark, tmp_path):
     assert sorted(found) == sorted({*rows, b"new"})
 
 
-def test_a_broker_that_restarts_under_a_running_query(spark, tmp_path):
-    """Tasks and planning wait for it."""
+def test_broker_restart_during_query(spark, tmp_path):
+    """Tasks and planning wait for the broker."""
     counts = tmp_path / "counts"
     counts.mkdir()
     with Broker(data=tmp_path / "data") as broker:

@@ -1,4 +1,4 @@
-"""The sink in queries: what Spark writes, other clients read."""
+"""The sink in queries: what Spark writes is read by other clients."""
 
 import time
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from pyspark.sql import functions as f
 
 
 def read_all(bootstrap: str, topic: str, partitions: int) -> list[Any]:
-    """Every message of a topic, read by another client, by partition and offset."""
+    """Read every message of a topic with another client, by partition and offset."""
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "reads", "enable.partition.eof": True})
     consumer.assign([TopicPartition(topic, partition, 0) for partition in range(partitions)])
     found, ended = [], 0
@@ -47,8 +47,8 @@ def murmur2_partition(key: bytes, count: int) -> int:
     return (murmur2(key) & 0x7FFF_FFFF) % count
 
 
-def test_every_column(spark: Any, bootstrap: str, make_topic: Any, write: Any) -> None:
-    """Key, value, partition, headers and timestamp arrive as they are; a null value is a tombstone."""
+def test_all_columns_are_written(spark: Any, bootstrap: str, make_topic: Any, write: Any) -> None:
+    """Key, value, partition, headers and timestamp are written unchanged; a null value is a tombstone."""
     topic = make_topic(3)
     schema = "key binary, value binary, topic string, partition int, timestamp timestamp, headers array<struct<key:string,value:binary>>"
     moment = datetime(2024, 1, 2, 3, 4, 5, 678000, UTC)
@@ -67,8 +67,11 @@ def test_every_column(spark: Any, bootstrap: str, make_topic: Any, write: Any) -
     ]
 
 
-def test_rows_go_where_javas_clients_send_them(spark: Any, bootstrap: str, make_topic: Any, write: Any) -> None:
-    """By the key's hash; rows of a key in their order, and each row once. Rows without a key are spread."""
+def test_rows_are_partitioned_like_java_clients(spark: Any, bootstrap: str, make_topic: Any, write: Any) -> None:
+    """By the hash of the key; rows of a key stay in order, and each row is written once.
+
+    Rows without a key are spread.
+    """
     topic = make_topic(5)
     frame = spark.range(0, 20_000, 1, 2).select(
         f.when(f.col("id") % 4 > 0, f.concat(f.lit("key-"), f.col("id") % 701)).alias("key"),
@@ -96,7 +99,7 @@ def test_codecs(spark: Any, bootstrap: str, make_topic: Any, write: Any, codec: 
     assert sorted(int(m.value()) for m in read_all(bootstrap, topic, 1)) == list(range(3000))
 
 
-def test_each_row_may_name_its_topic(spark: Any, bootstrap: str, make_topic: Any, write: Any) -> None:
+def test_topic_column_selects_topic(spark: Any, bootstrap: str, make_topic: Any, write: Any) -> None:
     one, two = make_topic(1), make_topic(1)
     topics = f.when(f.col("id") % 2 == 0, one).otherwise(two)
     frame = spark.range(100).select(topics.alias("topic"), f.col("id").cast("string").alias("value"))
@@ -105,8 +108,10 @@ def test_each_row_may_name_its_topic(spark: Any, bootstrap: str, make_topic: Any
     assert sorted(int(m.value()) for m in read_all(bootstrap, one, 1)) == list(range(0, 100, 2))
 
 
-def test_large_records_are_split_or_refused_by_name(spark: Any, bootstrap: str, make_topic: Any, write: Any) -> None:
-    """A topic with a small max.message.bytes takes smaller batches; a record that it cannot take fails with its place."""
+def test_large_batches_are_split_and_large_records_rejected(
+    spark: Any, bootstrap: str, make_topic: Any, write: Any
+) -> None:
+    """A small max.message.bytes leads to smaller batches; a record that exceeds it fails with topic and partition."""
     topic = make_topic(1, max_message_bytes="20000")
     values = spark.range(50).select(f.lpad(f.col("id").cast("string"), 9_000, "0").alias("value"))
     write(values.coalesce(1), topic=topic)
@@ -117,7 +122,7 @@ def test_large_records_are_split_or_refused_by_name(spark: Any, bootstrap: str, 
         write(spark.range(1).select(f.repeat(f.lit("x"), 30_000).alias("value")), topic=topic)
 
 
-def test_failures_say_where(spark: Any, make_topic: Any, write: Any) -> None:
+def test_errors_name_topic_and_partition(spark: Any, make_topic: Any, write: Any) -> None:
     topic = make_topic(2)
     frame = spark.range(1).select(f.lit("v").alias("value"), f.lit(7).alias("partition"))
     with pytest.raises(Exception, match=f"partition 7 of topic '{topic}'"):
@@ -128,10 +133,13 @@ def test_failures_say_where(spark: Any, make_topic: Any, write: Any) -> None:
         write(spark.range(1).select(f.col("id").alias("value")), topic=topic)
 
 
-def test_a_stream_writes_every_batch(
+def test_stream_writes_every_batch(
     spark: Any, bootstrap: str, make_topic: Any, checkpoint: str, tmp_path: Path
 ) -> None:
-    """From files, in micro-batches; after a restart it goes on, and a batch that was not committed is written again: nothing is lost."""
+    """A stream from files, in micro-batches.
+
+    After a restart an uncommitted batch is written again, and nothing is lost.
+    """
     topic, source = make_topic(2), tmp_path / "source"
     source.mkdir()
 
@@ -157,7 +165,7 @@ def test_a_stream_writes_every_batch(
     assert sorted(m.value() for m in read_all(bootstrap, topic, 2)) == wanted
     last = max(int(path.name) for path in (Path(checkpoint) / "commits").iterdir() if path.name.isdigit())
     for path in (Path(checkpoint) / "commits").glob(f"*{last}*"):
-        path.unlink()  # as if the driver had died before it committed
+        path.unlink()  # as if the driver had died before the commit
     run()
     again = sorted(m.value() for m in read_all(bootstrap, topic, 2))
     assert sorted(set(again)) == wanted

@@ -1,4 +1,4 @@
-"""Every option of a streaming read, and what a reader does from one micro-batch to the next."""
+"""Every option of a streaming read, and the sequence of micro-batches."""
 
 import json
 import pickle
@@ -13,7 +13,7 @@ from tests.spark.readers import marked, micro_batch, ranges_of, rows_of, stream_
 
 @pytest.fixture
 def reader_of(read_options):
-    """Readers that are stopped after the test, as Spark does."""
+    """Create readers that are stopped after the test, as Spark does."""
     made = []
 
     def make(topic=None, **more):
@@ -25,8 +25,8 @@ def reader_of(read_options):
         reader.stop()
 
 
-def test_offsets_are_json_as_in_sparks_connector(make_topic, produce, reader_of):
-    """By topic, then by partition as text, both in order; before them a mark that says whose they are."""
+def test_offsets_have_connector_json_format(make_topic, produce, reader_of):
+    """Sorted by topic, then by partition as text, after a marker of the source."""
     topic = make_topic(11)
     produce(topic, [b"x"], 10)
     start = reader_of(topic, startingOffsets="earliest").initialOffset()
@@ -34,7 +34,7 @@ def test_offsets_are_json_as_in_sparks_connector(make_topic, produce, reader_of)
     assert json.dumps(start, separators=(",", ":")) == f'{{"@ottla":1,"{topic}":{{{zeros}}}}}'
 
 
-def test_from_the_beginning(make_topic, produce, reader_of):
+def test_start_at_earliest(make_topic, produce, reader_of):
     topic = make_topic()
     produce(topic, [b"a", b"b"])
     reader = reader_of(topic, startingOffsets="earliest")
@@ -45,18 +45,18 @@ def test_from_the_beginning(make_topic, produce, reader_of):
     assert micro_batch(reader, end) == (marked({topic: {"0": 3}}), [b"c"])
 
 
-def test_by_default_from_the_end(make_topic, produce, reader_of):
+def test_starts_at_latest_by_default(make_topic, produce, reader_of):
     topic = make_topic()
     produce(topic, [b"a"])
     reader = reader_of(topic)
     start = reader.initialOffset()
     produce(topic, [b"b"])
-    assert micro_batch(reader, start) == (start, [])  # the first micro-batch of a place that is of now is empty
+    assert micro_batch(reader, start) == (start, [])  # the first micro-batch of a time-dependent start is empty
     assert micro_batch(reader, start) == (marked({topic: {"0": 2}}), [b"b"])
 
 
-def test_a_first_micro_batch_that_is_run_again_loses_nothing(make_topic, produce, reader_of):
-    """A restart before it was committed asks for the place of now again, which is another by then."""
+def test_repeated_first_micro_batch_loses_nothing(make_topic, produce, reader_of):
+    """A restart before its commit resolves the start again, to other offsets."""
     topic = make_topic()
     first = reader_of(topic)
     start = first.initialOffset()
@@ -83,7 +83,7 @@ def test_a_first_micro_batch_that_is_run_again_loses_nothing(make_topic, produce
         ({"startingTimestamp": str(2 * 10**12), "startingOffsetsByTimestampStrategy": "latest"}, {"0": 3, "1": 3}),
     ],
 )
-def test_where_a_stream_begins(make_topic, produce, reader_of, given, start):
+def test_start_of_stream(make_topic, produce, reader_of, given, start):
     topic = make_topic(2)
     for partition in range(2):
         produce(topic, [b"x"] * 3, partition, start_ms=1_000_000_000_000)
@@ -103,16 +103,19 @@ def test_where_a_stream_begins(make_topic, produce, reader_of, given, start):
             "minOffsetsPerTrigger [(]9[)] is more than maxOffsetsPerTrigger [(]8[)]",
         ),
         ({"maxTriggerDelay": "soon"}, "maxTriggerDelay must be a duration such as 15m"),
-        ({"groupId": "a", "kafka.group.id": "b"}, "groupId and kafka.group.id name different groups"),
-        ({"isolationLevel": "read_committed", "kafka.isolation.level": "read_uncommitted"}, "say different things"),
+        ({"groupId": "a", "kafka.group.id": "b"}, "groupId and kafka.group.id conflict"),
+        (
+            {"isolationLevel": "read_committed", "kafka.isolation.level": "read_uncommitted"},
+            "isolationLevel and kafka.isolation.level conflict",
+        ),
     ],
 )
-def test_wrong_options_are_named(reader_of, more, message):
+def test_invalid_option_is_named(reader_of, more, message):
     with pytest.raises(OptionError, match=message):
         reader_of("t", **{name.replace(".", "__"): value for name, value in more.items()})
 
 
-def test_max_offsets_are_shared_by_what_partitions_have(make_topic, produce, reader_of):
+def test_max_offsets_are_shared_by_backlog(make_topic, produce, reader_of):
     topic = make_topic(3)
     produce(topic, [b"x"] * 90, 0)
     produce(topic, [b"x"] * 10, 1)
@@ -128,7 +131,7 @@ def test_max_offsets_are_shared_by_what_partitions_have(make_topic, produce, rea
     assert (ends, count) == (marked({topic: {"0": 90, "1": 10, "2": 0}}), 100)
 
 
-def test_min_offsets_wait_until_the_delay_is_over(make_topic, produce, reader_of, monkeypatch):
+def test_min_offsets_wait_until_delay_expires(make_topic, produce, reader_of, monkeypatch):
     topic = make_topic()
     now = [100.0]
     monkeypatch.setattr("ottla.spark.stream_source.time.monotonic", lambda: now[0])
@@ -149,7 +152,7 @@ def test_min_offsets_wait_until_the_delay_is_over(make_topic, produce, reader_of
     assert reader.latestOffset(second, limit) == marked({topic: {"0": 10}})
 
 
-def test_available_now_ends_where_it_was_asked_for(make_topic, produce, reader_of):
+def test_available_now_ends_at_initial_end_offsets(make_topic, produce, reader_of):
     topic = make_topic()
     produce(topic, [b"a", b"b", b"c"])
     reader = reader_of(topic, startingOffsets="earliest", maxOffsetsPerTrigger=2, minOffsetsPerTrigger=2)
@@ -162,7 +165,7 @@ def test_available_now_ends_where_it_was_asked_for(make_topic, produce, reader_o
     assert micro_batch(reader, end, ReadMaxRows(2)) == (end, [])
 
 
-def test_new_partitions_are_read_from_their_beginning(make_topic, produce, admin, reader_of):
+def test_new_partitions_are_read_from_start(make_topic, produce, admin, reader_of):
     topic = make_topic()
     reader = reader_of(topic, startingOffsets="latest", maxOffsetsPerTrigger=100)
     start = reader.initialOffset()
@@ -183,7 +186,7 @@ def test_new_topics_of_a_pattern_are_found(make_topic, produce, reader_of, topic
     assert micro_batch(reader, start) == (marked({one: {"0": 0}, two: {"0": 1}}), [b"a"])
 
 
-def test_a_deleted_topic_is_told(make_topic, produce, admin, reader_of):
+def test_deleted_topic_is_reported(make_topic, produce, admin, reader_of):
     topic, other = make_topic(), make_topic()
     produce(topic, [b"a"])
     careful = reader_of(f"{topic},{other}", startingOffsets="earliest")
@@ -199,7 +202,7 @@ def test_a_deleted_topic_is_told(make_topic, produce, admin, reader_of):
         reader_of(topic).initialOffset()
 
 
-def test_a_topic_that_was_made_again_is_told(make_topic, produce, admin, reader_of):
+def test_recreated_topic_is_reported(make_topic, produce, admin, reader_of):
     topic = make_topic()
     produce(topic, [b"a", b"b", b"c"])
     running = reader_of(topic, startingOffsets="earliest")
@@ -219,7 +222,7 @@ def test_a_topic_that_was_made_again_is_told(make_topic, produce, admin, reader_
     assert micro_batch(careless, end) == (marked({topic: {"0": 1}}), [b"d"])
 
 
-def test_offsets_that_vanished_are_told_by_the_task(make_topic, produce, admin, reader_of):
+def test_deleted_offsets_are_reported_by_task(make_topic, produce, admin, reader_of):
     topic = make_topic()
     produce(topic, [b"a", b"b", b"c"])
     reader = reader_of(topic, startingOffsets="earliest")
@@ -259,8 +262,8 @@ def test_progress_is_committed_to_the_group(make_topic, produce, admin, reader_o
         assert found == {TopicPartition(topic, 0): 3, TopicPartition(topic, 1): 5}
 
 
-def test_a_group_that_refuses_does_not_end_the_query(make_topic, bootstrap, produce, reader_of, topic_names):
-    """It has members of its own: only they may commit."""
+def test_rejected_commit_does_not_end_query(make_topic, bootstrap, produce, reader_of, topic_names):
+    """The group has members of its own, and only they may commit."""
     from ottla.client import Consumer
 
     topic, group = make_topic(), topic_names()
@@ -272,14 +275,14 @@ def test_a_group_that_refuses_does_not_end_the_query(make_topic, bootstrap, prod
             reader_of(topic, groupId=group).commit(marked({topic: {"0": 0}}))
 
 
-def test_a_checkpoint_of_another_source_is_refused(make_topic, reader_of):
+def test_checkpoint_of_another_source_is_rejected(make_topic, reader_of):
     reader = reader_of(make_topic())
     with pytest.raises(OptionError, match=r"The checkpoint has no topic offsets but .*separate checkpointLocation"):
         reader.latestOffset({"offset": 5}, ReadAllAvailable())
 
 
-def test_a_checkpoint_of_sparks_connector_is_refused(make_topic, reader_of):
-    """Wherever a restart shows it first: the end of a micro-batch that is run again, or the beginning of the next."""
+def test_checkpoint_of_spark_connector_is_rejected(make_topic, reader_of):
+    """Regardless of where a restart finds it: at the end of a repeated micro-batch or at the start of the next."""
     topic = make_topic()
     theirs = {topic: {"0": 23}}
     reader = reader_of(topic)
@@ -299,14 +302,14 @@ def test_a_checkpoint_of_sparks_connector_is_refused(make_topic, reader_of):
         reader.latestOffset(theirs | {"@ottla": 2}, ReadAllAvailable())
 
 
-def test_offsets_of_a_checkpoint_may_be_where_a_stream_begins(make_topic, produce, reader_of):
+def test_stream_can_start_at_checkpointed_offsets(make_topic, produce, reader_of):
     topic = make_topic()
     produce(topic, [b"a", b"b"])
     begun = marked({topic: {"0": 1}})
     assert reader_of(topic, startingOffsets=json.dumps(begun)).initialOffset() == begun
 
 
-def test_the_latest_offset_is_reported(make_topic, produce, reader_of):
+def test_latest_offset_is_reported(make_topic, produce, reader_of):
     topic = make_topic()
     reader = reader_of(topic)
     assert reader.reportLatestOffset() is None

@@ -1,4 +1,4 @@
-"""The tour: the demo runs to its end, and so does the notebook."""
+"""The demo and the notebook run to completion."""
 
 import json
 import os
@@ -10,7 +10,7 @@ NOTEBOOK = Path(__file__).parents[2] / "docs" / "notebooks" / "spark" / "pipelin
 SECONDS_MAX = 240
 
 
-def test_the_demo_counts_every_order() -> None:
+def test_demo_counts_every_order() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "ottla", "demo", "pipeline", "--seconds", "2", "--plain"],
         capture_output=True,
@@ -22,7 +22,7 @@ def test_the_demo_counts_every_order() -> None:
     assert "every order was counted exactly once" in done.stdout
 
 
-def test_the_notebook_runs_from_the_first_cell_to_the_last(tmp_path: Path) -> None:
+def test_notebook_runs(tmp_path: Path) -> None:
     cells = json.loads(NOTEBOOK.read_text())["cells"]
     script = tmp_path / "notebook.py"
     script.write_text("\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"))
@@ -34,8 +34,8 @@ def test_the_notebook_runs_from_the_first_cell_to_the_last(tmp_path: Path) -> No
     assert "|2023-11-15 00:00:00|apples|   200|" in done.stdout
 
 
-def test_without_spark_the_demo_says_what_to_install(tmp_path: Path) -> None:
-    """A `pyspark` that cannot be imported stands for none."""
+def test_demo_without_spark_says_what_to_install(tmp_path: Path) -> None:
+    """With a `pyspark` that cannot be imported."""
     (tmp_path / "pyspark.py").write_text("raise ImportError")
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])}
     done = subprocess.run(

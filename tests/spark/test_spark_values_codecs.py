@@ -1,4 +1,4 @@
-"""Formats of values, without Spark: columns become bytes and columns again, and what does not decode is told row by row."""
+"""Value formats without Spark: columns are encoded and decoded, and errors are reported by row."""
 
 import base64
 import datetime
@@ -55,14 +55,14 @@ class TestDdl:
     @pytest.mark.parametrize(
         "text", ["", "a", "a int,, b int", "a strng", "a array<int", "a int b int", "a decimal(x)", "a struct<>>"]
     )
-    def test_what_is_no_list_of_columns_is_refused(self, text: str) -> None:
+    def test_invalid_ddl_is_rejected(self, text: str) -> None:
         with pytest.raises(OptionError, match="valueSchema"):
             parse_ddl(text, option="valueSchema")
 
 
 class TestJson:
     def test_round_trip(self) -> None:
-        """Fields that are null are left out; text keeps what must be escaped."""
+        """Null fields are omitted, and text is escaped where needed."""
         kind = arrow(ORDER)
         codec = JsonCodec(kind)
         encoded = codec.encode(pa.array([*ROWS, None], kind))
@@ -72,8 +72,8 @@ class TestJson:
         found = codec.decode(encoded)
         assert (found.column.to_pylist(), found.errors) == ([*ROWS, None], {})
 
-    def test_the_fast_way_and_the_slow_one_agree(self) -> None:
-        """Document by document the rows are the same."""
+    def test_fast_and_slow_paths_agree(self) -> None:
+        """Decoding document by document gives the same rows."""
         kind = arrow(ORDER)
         codec = JsonCodec(kind)
         documents = [json.dumps(row).encode() for row in ROWS] + [
@@ -89,15 +89,15 @@ class TestJson:
             dict.fromkeys(ROWS[0]) | {"id": 7, "name": "ä\n"},
         ]
 
-    def test_damage_is_told_by_row(self) -> None:
-        """The others of a batch decode; two documents in one value are no document."""
+    def test_errors_are_reported_by_row(self) -> None:
+        """Other rows of the batch are decoded; two documents in one value are an error."""
         codec = JsonCodec(arrow("id bigint"))
         documents = [b'{"id":1}', b"{", b'{"id":"x"}', b"", b'{"id":1}{"id":2}', b"[]", b'{"id":1.5}', b'{"id":4}']
         found = codec.decode(pa.array(documents, pa.binary()))
         assert found.column.to_pylist() == [{"id": 1}, None, None, None, None, None, None, {"id": 4}]
         assert list(found.errors) == [1, 2, 3, 4, 5, 6]
 
-    def test_one_that_is_damaged_is_found_among_many(self) -> None:
+    def test_malformed_document_among_many(self) -> None:
         codec = JsonCodec(arrow("id bigint"))
         documents: list[bytes | None] = [b'{"id":%d}' % number for number in range(1000)]
         documents[77], documents[300], documents[999] = None, b"x", b'{"id":'
@@ -107,7 +107,7 @@ class TestJson:
             None if number in (77, 300, 999) else {"id": number} for number in range(1000)
         ]
 
-    def test_times_dates_decimals_bytes_and_maps_are_text(self) -> None:
+    def test_types_encoded_as_text(self) -> None:
         kind = arrow("t timestamp, d date, n decimal(6,2), b binary, m map<string,int>")
         row = {
             "t": datetime.datetime(2024, 5, 6, 7, 8, 9, 123000, datetime.UTC),
@@ -146,7 +146,7 @@ AVRO_ROW = {
 
 
 class TestAvro:
-    def test_round_trip_by_a_given_schema(self) -> None:
+    def test_round_trip_with_given_schema(self) -> None:
         kind = avro_type(AVRO, "valueSchema")
         assert kind.simpleString() == (
             "struct<id:bigint,name:string,at:timestamp,price:decimal(8,2),kind:string,tags:array<string>,"
@@ -159,7 +159,7 @@ class TestAvro:
         assert record["kind"] == "B"
         assert codec.decode(encoded).column.to_pylist() == [AVRO_ROW, None]
 
-    def test_a_schema_is_made_of_columns(self) -> None:
+    def test_schema_is_derived_from_columns(self) -> None:
         kind = parse_ddl(ORDER + ", t timestamp, m map<string,double>, n decimal(9,3)", option="valueSchema")
         text = schema_from_spark(kind)
         assert avro_type(text, "valueSchema").simpleString() == kind.simpleString()
@@ -173,7 +173,7 @@ class TestAvro:
         codec = AvroCodec(arrow_kind, text)
         assert codec.decode(codec.encode(pa.array([row], arrow_kind))).column.to_pylist() == [row]
 
-    def test_another_version_of_the_schema_fills_in_defaults(self) -> None:
+    def test_other_schema_version_uses_defaults(self) -> None:
         written = json.dumps({"type": "record", "name": "R", "fields": [{"name": "old", "type": "int"}]})
         wanted = json.dumps(
             {
@@ -188,25 +188,25 @@ class TestAvro:
         codec = AvroCodec(to_arrow_type(avro_type(wanted, "valueSchema")), written, wanted)
         assert codec.decode(pa.array([b"\x0e"], pa.binary())).column.to_pylist() == [{"renamed": 7, "new": "d"}]
 
-    def test_damage_is_told_by_row(self) -> None:
+    def test_errors_are_reported_by_row(self) -> None:
         codec = AvroCodec(
             pa.struct([("a", pa.int64())]), '{"type":"record","name":"R","fields":[{"name":"a","type":"long"}]}'
         )
         found = codec.decode(pa.array([b"\x02", b"", b"\x02\x02", b"\x04"], pa.binary()))
         assert found.column.to_pylist() == [{"a": 1}, None, None, {"a": 2}]
         assert list(found.errors) == [1, 2]
-        assert found.errors[2] == "1 bytes follow the value"
+        assert found.errors[2] == "1 bytes after the value"
 
     @pytest.mark.parametrize(("text", "why"), [
-        ("{", "no schema of Avro"), ('{"type":"record"}', "no schema of Avro"), ('["int","string"]', "union"),
-        ('{"type":"record","name":"L","fields":[{"name":"next","type":["null","L"]}]}', "contains itself")])  # fmt: skip
-    def test_schemas_without_columns_are_refused(self, text: str, why: str) -> None:
+        ("{", "not an Avro schema"), ('{"type":"record"}', "not an Avro schema"), ('["int","string"]', "union"),
+        ('{"type":"record","name":"L","fields":[{"name":"next","type":["null","L"]}]}', "is recursive")])  # fmt: skip
+    def test_schemas_without_column_type_are_rejected(self, text: str, why: str) -> None:
         with pytest.raises(OptionError, match=why):
             avro_type(text, "valueSchema")
 
 
 def proto_file() -> descriptor_pb2.FileDescriptorProto:
-    """message Order { int64 id; string name; repeated Item items; optional double price; map<string,int32> more; Kind kind; ... }"""
+    """Return the file of: message Order { int64 id; string name; repeated Item items; optional double price; ... }"""
     file = descriptor_pb2.FileDescriptorProto(name="order.proto", package="shop", syntax="proto3")
     file.dependency.append("google/protobuf/timestamp.proto")
     kinds = descriptor_pb2.FieldDescriptorProto
@@ -261,14 +261,14 @@ class TestProtobuf:
         encoded = codec.encode(pa.array([PROTO_ROW, None], arrow_kind))
         assert codec.decode(encoded).column.to_pylist() == [PROTO_ROW, None]
 
-    def test_damage_and_unknown_enums(self) -> None:
+    def test_malformed_messages_and_unknown_enums(self) -> None:
         descriptor = find_message(proto_set(), None, "valueSchema")
         kind = pa.struct([("id", pa.int64()), ("kind", pa.string())])
         found = ProtobufCodec(kind, descriptor).decode(pa.array([b"\xff", b"", b"\x08\x05\x30\x63"], pa.binary()))
         assert found.column.to_pylist() == [None, {"id": 0, "kind": "NONE"}, {"id": 5, "kind": "99"}]
         assert list(found.errors) == [0]
 
-    def test_a_message_that_is_not_there_is_named(self) -> None:
+    def test_missing_message_is_named(self) -> None:
         with pytest.raises(OptionError, match="Nothing"):
             find_message(proto_set(), "shop.Nothing", "valueSchema")
 
@@ -281,7 +281,7 @@ class TestOthers:
         assert StringCodec(pa.string()).encode(pa.array([1, None, 3])).to_pylist() == [b"1", None, b"3"]
 
     def test_arrow_tables(self) -> None:
-        """A value is a small table; rows of a struct become tables of one row."""
+        """A value is a small table; structs become tables with one row."""
         struct = arrow("id bigint, name string")
         rows = [[{"id": 1, "name": "a"}, {"id": 2, "name": None}], [], None]
         codec = ArrowIpcCodec(pa.list_(struct))
@@ -293,7 +293,7 @@ class TestOthers:
         assert list(codec.decode(pa.array([b"junk"], pa.binary())).errors) == [0]
 
 
-def test_a_descriptor_set_may_be_a_file(tmp_path: Any) -> None:
+def test_descriptor_set_from_file(tmp_path: Any) -> None:
     from ottla.spark.values_protobuf import load_set
 
     path = tmp_path / "order.desc"
@@ -307,8 +307,8 @@ def test_a_descriptor_set_may_be_a_file(tmp_path: Any) -> None:
         load_set(str(path) + "!", "valueSchema")
 
 
-def test_what_a_registry_cannot_be_told_of_is_refused() -> None:
-    """Values name the first message of a file, and there are no references to other files."""
+def test_unregistrable_schema_is_rejected() -> None:
+    """Values name the first message of a file, and references to other files are not supported."""
     from ottla.spark.values_protobuf import registered_file
 
     assert (

@@ -1,4 +1,4 @@
-"""Formats in queries: written by the sink, read by the source, with schemas that are given or looked up."""
+"""Formats in queries: written by the sink and read by the source, with given or registered schemas."""
 
 import base64
 import io
@@ -51,9 +51,7 @@ def sorted_values(frame: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize("name", ["json", "avro", "protobuf"])
-def test_columns_make_the_way_and_back(
-    spark: Any, bootstrap: str, make_topic: Any, read_options: Any, name: str
-) -> None:
+def test_columns_round_trip(spark: Any, bootstrap: str, make_topic: Any, read_options: Any, name: str) -> None:
     topic = make_topic(2)
     schema, message, columns = {
         "json": (DDL, {}, frame_of(spark)),
@@ -81,7 +79,7 @@ def test_columns_make_the_way_and_back(
 def test_columns_are_packed_and_streamed(
     spark: Any, bootstrap: str, make_topic: Any, read_options: Any, checkpoint: str
 ) -> None:
-    """Without a column `value` the others are its fields; a stream reads them back as columns."""
+    """Without a column `value` the other columns are its fields; a stream reads them back as columns."""
     topic, copy = make_topic(1), make_topic(1)
     write(spark.range(50).select("id", (f.col("id") * 2).alias("twice")), bootstrap, topic, valueFormat="json")
     stream = (
@@ -111,10 +109,10 @@ def test_columns_are_packed_and_streamed(
     assert [tuple(value) for value in sorted_values(found)] == [(number, 2 * number) for number in range(10, 50)]
 
 
-def test_a_registry_gives_schemas(
+def test_schemas_from_registry(
     spark: Any, bootstrap: str, make_topic: Any, read_options: Any, registry: RegistryServer
 ) -> None:
-    """The sink registers what it writes; the source asks for the latest on the driver, and for others by their ids in tasks."""
+    """The sink registers its schema. The source requests the latest on the driver, and others by id in tasks."""
     topic = make_topic(1)
     options = {"valueFormat": "avro", "schemaRegistryUrl": registry.url}
     write(spark.range(20).select("id"), bootstrap, topic, **options, registerSchemas="true")
@@ -134,10 +132,10 @@ def test_a_registry_gives_schemas(
     assert f"/schemas/ids/{schema_id}" in registry.asked
 
 
-def test_the_sink_registers_protobuf(
+def test_sink_registers_protobuf(
     spark: Any, bootstrap: str, make_topic: Any, read_options: Any, registry: RegistryServer
 ) -> None:
-    """The file of the message, as a descriptor in base64, which registries take as they take the text."""
+    """The message's file as a base64 descriptor, which registries accept in place of text."""
     topic = make_topic(1)
     options = {"valueFormat": "protobuf", "schemaRegistryUrl": registry.url}
     given = {"valueSchema": base64.b64encode(proto_set()).decode(), "valueMessage": "shop.Order"}
@@ -170,7 +168,7 @@ def avro_bytes(schema: str, row: Any) -> bytes:
 
 
 def test_values_of_other_writers(make_topic: Any, produce: Any, read_options: Any, registry: RegistryServer) -> None:
-    """Confluent's frame around Avro, JSON and Protobuf, with schemas of several versions in one topic."""
+    """Confluent's framing of Avro, JSON and Protobuf, with several schema versions in one topic."""
     topic = make_topic(1)
     first = registry.register(f"{topic}-value", SIMPLE)
     second_text = SIMPLE.replace('"id"', '"id2"')
@@ -205,9 +203,7 @@ def test_values_of_other_writers(make_topic: Any, produce: Any, read_options: An
 BAD = [b'{"id": 1}', b"junk", b'{"id": 2}']
 
 
-def test_a_record_that_does_not_decode_fails_the_query_by_its_place(
-    make_topic: Any, produce: Any, read_options: Any
-) -> None:
+def test_undecodable_record_fails_query_with_offset(make_topic: Any, produce: Any, read_options: Any) -> None:
     topic = make_topic(1)
     produce(topic, BAD)
     with pytest.raises(
@@ -217,7 +213,7 @@ def test_a_record_that_does_not_decode_fails_the_query_by_its_place(
         read(read_options(topic, valueFormat="json", valueSchema="id bigint"))
 
 
-def test_or_a_column_tells_of_it(make_topic: Any, produce: Any, read_options: Any) -> None:
+def test_undecodable_record_in_error_column(make_topic: Any, produce: Any, read_options: Any) -> None:
     topic = make_topic(1)
     produce(topic, BAD)
     rows = read(read_options(topic, valueFormat="json", valueSchema="id bigint", errorColumn="_error"))
@@ -225,7 +221,7 @@ def test_or_a_column_tells_of_it(make_topic: Any, produce: Any, read_options: An
         ({"id": 1}, None), (None, ("value", b"junk")), ({"id": 2}, None)]  # fmt: skip
 
 
-def test_or_a_topic_takes_it(make_topic: Any, produce: Any, read_options: Any) -> None:
+def test_undecodable_record_in_error_topic(make_topic: Any, produce: Any, read_options: Any) -> None:
     topic, bad = make_topic(1), make_topic(1)
     produce(topic, BAD, key=b"k")
     rows = read(read_options(topic, valueFormat="json", valueSchema="id bigint", errorTopic=bad))
@@ -244,14 +240,14 @@ def test_or_a_topic_takes_it(make_topic: Any, produce: Any, read_options: Any) -
     ("options", "why"),
     [
         ({"valueFormat": "json"}, "Option valueSchema is missing"),
-        ({"valueFormat": "avro", "valueSchema": "{"}, "valueSchema is no schema of Avro"),
+        ({"valueFormat": "avro", "valueSchema": "{"}, "valueSchema is not an Avro schema"),
         ({"valueFormat": "avro", "schemaRegistryUrl": "http://127.0.0.1:9"}, "schemaRegistryUrl"),
         ({"valueFormat": "avro", "schemaRegistryUrl": "ftp://x"}, "must start with http"),
         ({"valueFormat": "json", "valueSchema": "a int", "errorColumn": "e", "errorTopic": "t"}, "choose one"),
         ({"valueSchema": "a int"}, "valueSchema needs valueFormat"),
     ],
 )
-def test_what_is_wrong_is_told_when_the_read_is_planned(
+def test_format_errors_are_raised_during_planning(
     topic_names: Any, read_options: Any, options: dict[str, str], why: str
 ) -> None:
     from tests.spark.readers import source
@@ -260,8 +256,10 @@ def test_what_is_wrong_is_told_when_the_read_is_planned(
         source(read_options(topic_names(), **options)).schema()
 
 
-def test_frames_without_a_schema(make_topic: Any, produce: Any, read_options: Any, registry: RegistryServer) -> None:
-    """Bytes without a frame, and ids that the registry does not know, are errors of their rows."""
+def test_values_without_known_schema(
+    make_topic: Any, produce: Any, read_options: Any, registry: RegistryServer
+) -> None:
+    """Values without the prefix, or with unknown schema ids, are errors of their rows."""
     topic = make_topic(1)
     schema_id = registry.register(f"{topic}-value", SIMPLE)
     produce(topic, [b"x", framed(99, b"\2"), framed(schema_id, b"\2"), b""])
@@ -271,8 +269,8 @@ def test_frames_without_a_schema(make_topic: Any, produce: Any, read_options: An
     assert "no such schema" in rows[1]["_error"]["reason"]
 
 
-def test_schemas_may_be_large(make_topic: Any, produce: Any, read_options: Any) -> None:
-    """All of Avro's types in one record, written by another library."""
+def test_large_schema(make_topic: Any, produce: Any, read_options: Any) -> None:
+    """All Avro types in one record, written by another library."""
     topic = make_topic(1)
     produce(
         topic,

@@ -1,11 +1,11 @@
-"""The home of Spark without its archive of PySpark."""
+"""SPARK_HOME without the archive of PySpark."""
 
 import os
 
 from ottla.spark.spark_home import home_without_archive
 
 
-def test_all_is_there_but_the_archive(tmp_path):
+def test_home_has_everything_but_the_archive(tmp_path):
     installed = tmp_path / "installed"
     for part in ("bin", "jars", "sbin", "python/lib"):
         (installed / part).mkdir(parents=True)
@@ -17,7 +17,7 @@ def test_all_is_there_but_the_archive(tmp_path):
     assert home_without_archive(installed, tmp_path / "cache") == home
 
 
-def test_links_that_lead_elsewhere_are_made_anew(tmp_path):
+def test_wrong_links_are_replaced(tmp_path):
     installed = tmp_path / "installed"
     (installed / "jars").mkdir(parents=True)
     home = home_without_archive(installed, tmp_path / "cache")

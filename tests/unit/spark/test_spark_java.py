@@ -1,4 +1,4 @@
-"""Which Java a session takes, and the shim for the one that is brought along."""
+"""Selection of a Java, and the shim for the bundled one."""
 
 import os
 import subprocess
@@ -9,7 +9,7 @@ from ottla.spark import java
 
 
 def make_home(path, version, *, release=True):
-    """A home that looks like a Java, and tells its arguments when it is run."""
+    """Create a directory that looks like a Java home; its `java` prints its arguments."""
     (path / "bin").mkdir(parents=True)
     program = path / "bin" / "java"
     tell = f"echo 'openjdk version \"{version}\" 2024' >&2"
@@ -22,15 +22,15 @@ def make_home(path, version, *, release=True):
 
 @pytest.mark.parametrize(("version", "number"), [("17.0.15", 17), ("21", 21), ("1.8.0_402", 8), ("25-ea", 25)])
 @pytest.mark.parametrize("release", [True, False])
-def test_versions_are_read_from_the_file_or_asked_for(tmp_path, version, number, release):
+def test_version_from_release_file_or_command(tmp_path, version, number, release):
     assert java.java_version(make_home(tmp_path / "home", version, release=release)) == number
 
 
-def test_what_is_no_java_has_no_version(tmp_path):
+def test_directory_without_java_has_version_zero(tmp_path):
     assert java.java_version(tmp_path) == 0
 
 
-def test_java_home_comes_before_the_path_and_old_ones_are_passed_over(tmp_path):
+def test_java_home_precedes_path_and_old_versions_are_skipped(tmp_path):
     old, named = make_home(tmp_path / "old", "11.0.2"), make_home(tmp_path / "named", "21.0.1")
     on_path = make_home(tmp_path / "path", "17.0.1")
     path = str(on_path / "bin")
@@ -39,7 +39,7 @@ def test_java_home_comes_before_the_path_and_old_ones_are_passed_over(tmp_path):
     assert java.find_java_home({"PATH": path}) == on_path
 
 
-def test_the_one_that_is_brought_along_is_the_last_resort(tmp_path, monkeypatch):
+def test_bundled_java_is_used_last(tmp_path, monkeypatch):
     brought = make_home(tmp_path / "brought", "25.0.2")
     monkeypatch.setattr(java, "bundled_java", lambda: brought)
     home = java.find_java_home({"PATH": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "cache")})
@@ -50,7 +50,7 @@ def test_the_one_that_is_brought_along_is_the_last_resort(tmp_path, monkeypatch)
     assert java.find_java_home({"PATH": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "cache")}) == home
 
 
-def test_where_there_is_none_it_is_said_what_to_do(tmp_path, monkeypatch):
+def test_error_without_java_says_what_to_do(tmp_path, monkeypatch):
     monkeypatch.setattr(java, "bundled_java", lambda: None)
     old = make_home(tmp_path / "old", "11.0.2")
     with pytest.raises(

@@ -1,4 +1,4 @@
-"""Items that are made on another thread, one ahead of who takes them."""
+"""Items computed on another thread, one ahead of the consumer."""
 
 import threading
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ def test_items_come_in_order_from_another_thread() -> None:
     assert threading.get_ident() not in makers
 
 
-def test_one_is_made_ahead_and_no_more() -> None:
+def test_exactly_one_item_is_prefetched() -> None:
     made = []
     is_made = threading.Semaphore(0)
 
@@ -42,7 +42,7 @@ def test_one_is_made_ahead_and_no_more() -> None:
             assert len(made) <= number + 2
 
 
-def test_what_fails_there_fails_here_after_what_was_made() -> None:
+def test_errors_are_raised_after_earlier_items() -> None:
     def items() -> Iterator[int]:
         yield 1
         raise ValueError("spoilt")
@@ -54,7 +54,7 @@ def test_what_fails_there_fails_here_after_what_was_made() -> None:
             next(taken)
 
 
-def test_who_wants_no_more_does_not_wait_for_what_never_comes() -> None:
+def test_exit_interrupts_blocked_iterator() -> None:
     waiting = threading.Event()
     interrupted = threading.Event()
 
