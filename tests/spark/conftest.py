@@ -1,6 +1,6 @@
-"""Spark's tests: where PySpark is not installed nothing here is collected. Each test process shares one session and one broker.
+"""Fixtures of the Spark tests, which need PySpark. Each test process shares one session and one broker.
 
-`OTTLA_SPARK_BOOTSTRAP=host:port` names another broker, an Apache Kafka for one: the tests hold against it too.
+`OTTLA_SPARK_BOOTSTRAP=host:port` uses another broker, for example Apache Kafka, which must pass the same tests.
 """
 
 import importlib.util
@@ -17,7 +17,7 @@ if importlib.util.find_spec("pyspark") is None or importlib.util.find_spec("pyar
     collect_ignore_glob = ["test_*.py"]
 
 FAST = {"kafka.default.api.timeout.ms": "3000", "kafka.retry.backoff.ms": "20", "fetchOffset.numRetries": "0"}
-"""What fails in a test fails soon."""
+"""Short timeouts, so that expected failures are fast."""
 
 
 @pytest.fixture(scope="session")
@@ -61,14 +61,14 @@ def admin(bootstrap: str) -> Iterator[Any]:
 
 @pytest.fixture(scope="session")
 def topic_names() -> Callable[[], str]:
-    """Names that no other test, process or run uses."""
+    """Return names that are unique across tests, processes and runs."""
     prefix, counter = f"spark-{secrets.token_hex(4)}", itertools.count()
     return lambda: f"{prefix}-{next(counter)}"
 
 
 @pytest.fixture
 def make_topic(admin: Any, topic_names: Callable[[], str]) -> Iterator[Callable[..., str]]:
-    """A new topic; underscores in the names of configs stand for dots. It is removed after the test, if it is there by then."""
+    """Create a topic, deleted after the test if it still exists. Underscores in config names stand for dots."""
     from ottla.client import ClientError
 
     made: list[str] = []
@@ -90,7 +90,7 @@ def make_topic(admin: Any, topic_names: Callable[[], str]) -> Iterator[Callable[
 
 @pytest.fixture
 def produce(bootstrap: str) -> Callable[..., None]:
-    """Write values to a partition; with `start_ms` each record is a millisecond after the one before."""
+    """Write values to a partition; with `start_ms`, one millisecond apart."""
     from ottla.client import Producer
 
     def write(
@@ -119,7 +119,7 @@ def produce(bootstrap: str) -> Callable[..., None]:
 
 @pytest.fixture
 def read_options(bootstrap: str) -> Callable[..., dict[str, str]]:
-    """Options of a read of a topic; others are added, and replace these."""
+    """Return the options for reading a topic. Arguments add or replace options."""
 
     def options(topic: str | None = None, **more: Any) -> dict[str, str]:
         given = {"kafka.bootstrap.servers": bootstrap, **FAST}

@@ -1,4 +1,4 @@
-"""A separate driver process, to be killed: counts values with a stateful query and saves the counts of each micro-batch."""
+"""A separate driver process, to be killed: a stateful query that saves its counts in each micro-batch."""
 
 import json
 import sys

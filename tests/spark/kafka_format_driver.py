@@ -1,5 +1,4 @@
-"""Spark's own connector, in the environment that has it: tells the schema and the rows of a topic, and leaves a checkpoint behind, or is
-given one and tells what it says to it."""
+"""Runs Spark's Kafka connector in its own environment: prints schema and rows, and creates or reads a checkpoint."""
 
 import json
 import sys
@@ -7,7 +6,7 @@ from typing import Any
 
 
 def shown(row: Any) -> list[Any]:
-    """A row as JSON has it; bytes as hexadecimal digits."""
+    """Convert a row to JSON types, with bytes in hexadecimal."""
     return [
         [[pair.key, None if pair.value is None else bytes(pair.value).hex()] for pair in field]
         if isinstance(field, list)
@@ -42,7 +41,7 @@ def main() -> None:
     )
     try:
         started.awaitTermination()
-    except Exception as error:  # whatever it is, the test reads it
+    except Exception as error:  # any error is reported to the test
         refusal = str(error)
     print(json.dumps({"schema": json.loads(frame.schema.json()), "rows": rows, "refusal": refusal}))
     spark.stop()

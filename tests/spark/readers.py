@@ -1,4 +1,4 @@
-"""Driving readers as Spark does, without Spark: pickled for tasks, with Arrow's batches collected into rows."""
+"""Drives readers as Spark does, without Spark: pickles them for tasks and collects Arrow batches into rows."""
 
 import pickle
 from typing import Any
@@ -24,7 +24,7 @@ def stream_reader(options: dict[str, str]) -> Any:
 
 
 def rows_of(reader: Any, partitions: Any) -> list[dict[str, Any]]:
-    """What the tasks of these partitions yield, by topic, partition and offset."""
+    """Return the rows of these partitions' tasks, by topic, partition and offset."""
     rows = []
     for partition in partitions:
         task = pickle.loads(pickle.dumps(reader))
@@ -34,7 +34,7 @@ def rows_of(reader: Any, partitions: Any) -> list[dict[str, Any]]:
 
 
 def read(options: dict[str, str]) -> list[dict[str, Any]]:
-    """A batch read."""
+    """Run a batch read."""
     reader = batch_reader(options)
     return rows_of(reader, reader.partitions())
 
@@ -44,7 +44,7 @@ def values(rows: list[dict[str, Any]]) -> list[Any]:
 
 
 def marked(offsets: dict[str, dict[str, int]]) -> dict[str, Any]:
-    """Offsets by topic and partition, as they stand in a checkpoint."""
+    """Return offsets by topic and partition, as stored in a checkpoint."""
     return {"@ottla": 1, **offsets}
 
 
@@ -53,6 +53,6 @@ def ranges_of(partitions: Any) -> list[tuple[Any, ...]]:
 
 
 def micro_batch(reader: Any, start: Any, limit: Any = None) -> tuple[Any, list[Any]]:
-    """The end of the next micro-batch, and its values."""
+    """Return the end of the next micro-batch, and its values."""
     end = reader.latestOffset(start, limit or ReadAllAvailable())
     return end, values(rows_of(reader, reader.partitions(start, end)))

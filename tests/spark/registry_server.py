@@ -1,4 +1,4 @@
-"""A small schema registry over HTTP, as much of Confluent's interface as clients of schemas use."""
+"""A small schema registry over HTTP, with the part of Confluent's interface that clients use."""
 
 import json
 import threading
@@ -9,8 +9,10 @@ from urllib.parse import unquote, urlsplit
 
 
 class RegistryServer(ThreadingHTTPServer):
-    """Schemas by id and by subject. `serialized` are files of protobuf in base64, by the text they were registered with,
-    where that was not base64 already."""
+    """Schemas by id and by subject.
+
+    `serialized` has Protobuf files in base64, by the text they were registered with.
+    """
 
     daemon_threads = True
 
@@ -42,7 +44,7 @@ class _Handler(BaseHTTPRequestHandler):
     server: RegistryServer
 
     def log_message(self, format: str, *arguments: Any) -> None:
-        """Tests read what they assert."""
+        """Log nothing."""
 
     def _answer(self, status: int, body: dict[str, Any]) -> None:
         data = json.dumps(body).encode()

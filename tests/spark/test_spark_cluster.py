@@ -20,7 +20,8 @@ DRIVER = """
 import json, sys
 import ottla.spark
 spark = ottla.spark.session(master=sys.argv[1], config={
-    "spark.ui.enabled": "false", "spark.submit.pyFiles": sys.argv[2], "spark.executor.cores": "1", "spark.executor.memory": "512m",
+    "spark.ui.enabled": "false", "spark.submit.pyFiles": sys.argv[2],
+    "spark.executor.cores": "1", "spark.executor.memory": "512m",
     "spark.cores.max": "2", "spark.driver.host": "127.0.0.1", "spark.sql.shuffle.partitions": "2"})
 
 def where(rows):
@@ -147,9 +148,7 @@ def test_workers_need_only_the_wheel(cluster, wheel, tmp_path):
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="an executor is found by /proc")
 def test_killed_executor_of_stateful_query(cluster, tmp_path):
-    """The executor dies in the second of three micro-batches, with its state: the query continues and counts everything
-    once.
-    """
+    """The executor dies in the second of three micro-batches, with its state. Everything is counted once."""
     from ottla.client import Producer
 
     counts, mark = tmp_path / "counts", tmp_path / "killed.json"

@@ -50,7 +50,10 @@ def murmur2_partition(key: bytes, count: int) -> int:
 def test_all_columns_are_written(spark: Any, bootstrap: str, make_topic: Any, write: Any) -> None:
     """Key, value, partition, headers and timestamp are written unchanged; a null value is a tombstone."""
     topic = make_topic(3)
-    schema = "key binary, value binary, topic string, partition int, timestamp timestamp, headers array<struct<key:string,value:binary>>"
+    schema = (
+        "key binary, value binary, topic string, partition int, timestamp timestamp, "
+        "headers array<struct<key:string,value:binary>>"
+    )
     moment = datetime(2024, 1, 2, 3, 4, 5, 678000, UTC)
     rows = [
         (b"k1", b"v1", topic, 2, moment, [("h", b"x"), ("h", None), ("", b"")]),

@@ -44,7 +44,10 @@ def arrow(ddl: str) -> Any:
 
 class TestDdl:
     def test_all_types(self) -> None:
-        text = "a int, `b c` decimal(5,2) NOT NULL, m MAP<string, array<bigint>>, s struct<x: timestamp, y date> COMMENT 'why'"
+        text = (
+            "a int, `b c` decimal(5,2) NOT NULL, m MAP<string, array<bigint>>, "
+            "s struct<x: timestamp, y date> COMMENT 'why'"
+        )
         schema = parse_ddl(text, option="valueSchema")
         assert (
             schema.simpleString()
@@ -131,7 +134,8 @@ AVRO = json.dumps({
         {"name": "kind", "type": {"type": "enum", "name": "Kind", "symbols": ["A", "B"]}},
         {"name": "tags", "type": {"type": "array", "items": "string"}},
         {"name": "more", "type": {"type": "map", "values": "int"}},
-        {"name": "place", "type": ["null", {"type": "record", "name": "OffsetSpec", "fields": [{"name": "city", "type": "string"}]}]},
+        {"name": "place", "type": ["null", {
+            "type": "record", "name": "Place", "fields": [{"name": "city", "type": "string"}]}]},
     ]})  # fmt: skip
 AVRO_ROW = {
     "id": 7,
@@ -221,9 +225,11 @@ def proto_file() -> descriptor_pb2.FileDescriptorProto:
     enum.value.add(name="BIG", number=1)
     order.oneof_decl.add(name="_price")
     for number, (name, kind, label, more) in enumerate([
-        ("id", kinds.TYPE_INT64, 1, {}), ("name", kinds.TYPE_STRING, 1, {}), ("items", kinds.TYPE_MESSAGE, 3, {"type_name": ".shop.Item"}),
+        ("id", kinds.TYPE_INT64, 1, {}), ("name", kinds.TYPE_STRING, 1, {}),
+        ("items", kinds.TYPE_MESSAGE, 3, {"type_name": ".shop.Item"}),
         ("price", kinds.TYPE_DOUBLE, 1, {"proto3_optional": True, "oneof_index": 0}),
-        ("more", kinds.TYPE_MESSAGE, 3, {"type_name": ".shop.Order.MoreEntry"}), ("kind", kinds.TYPE_ENUM, 1, {"type_name": ".shop.Kind"}),
+        ("more", kinds.TYPE_MESSAGE, 3, {"type_name": ".shop.Order.MoreEntry"}),
+        ("kind", kinds.TYPE_ENUM, 1, {"type_name": ".shop.Kind"}),
         ("at", kinds.TYPE_MESSAGE, 1, {"type_name": ".google.protobuf.Timestamp"}), ("big", kinds.TYPE_UINT64, 1, {}),
         ("data", kinds.TYPE_BYTES, 1, {})], 1):  # fmt: skip
         order.field.add(name=name, number=number, type=kind, label=label, **more)
