@@ -1,7 +1,8 @@
-"""The broker that the tests speak to, and topics of their own on it.
+"""The broker under test, and topics on it.
 
-By default each test process starts Ottla as a process. `OTTLA_COMPAT_BOOTSTRAP=host:port` names a broker that runs already:
-with Apache Kafka's there, the tests show that they expect what Kafka does. `OTTLA_COMPAT_DATA` says where its files are.
+By default each test process starts an Ottla broker. `OTTLA_COMPAT_BOOTSTRAP=host:port` selects a running broker
+instead: with Apache Kafka, the tests verify their own expectations. `OTTLA_COMPAT_DATA` is that broker's data
+directory.
 """
 
 import itertools
@@ -32,7 +33,7 @@ CLIENTS = ("confluent-kafka", "kafka-python", "aiokafka", "kcat", "java")
 
 @dataclass(frozen=True, slots=True)
 class Broker:
-    """Where it listens; where its files are and what its process is, if it is ours."""
+    """Address of the broker; its data directory and process if this test started it."""
 
     bootstrap: str
     data_dir: Path | None = None
@@ -46,7 +47,7 @@ class Broker:
 
 class MakeTopic(Protocol):
     def __call__(self, partitions: int = 1, **configs: str) -> str:
-        """A new topic; underscores in the names of configs stand for dots."""
+        """Create a topic; underscores in config names stand for dots."""
 
 
 @pytest.fixture(scope="session")
@@ -56,7 +57,7 @@ def broker() -> Iterator[Broker]:
         data_dir = os.environ.get("OTTLA_COMPAT_DATA")
         yield Broker(given, Path(data_dir) if data_dir else None)
         return
-    # The records that are asked for are old: nothing may be deleted meanwhile.
+    # The tests use old timestamps, so retention must not run.
     settings = {"group.initial.rebalance.delay.ms": "0", "log.initial.task.delay.ms": "86400000"}
     with OttlaProcess(settings=settings) as process:
         yield Broker(process.bootstrap, process.data_dir, process)
@@ -64,7 +65,7 @@ def broker() -> Iterator[Broker]:
 
 @pytest.fixture(autouse=True)
 def require_live_broker(broker: Broker) -> None:
-    """A broker that ended is said at once, not by each test that waits for it."""
+    """Fail at once if the broker ended, instead of after each test's timeout."""
     if broker.process is not None and broker.process.process.poll() is not None:
         pytest.fail(
             f"the broker ended with {broker.process.process.poll()}:\n{broker.process.output()[-3000:]}", pytrace=False
@@ -73,7 +74,7 @@ def require_live_broker(broker: Broker) -> None:
 
 @pytest.fixture(scope="session")
 def api_keys(broker: Broker) -> frozenset[int]:
-    """What the broker says it can do: a tool that needs more is skipped."""
+    """API keys of the broker; tests that need others are skipped."""
     with RawConnection(broker.address) as connection:
         response = connection.call(ApiVersionsRequest(), 0)
     return frozenset(entry.api_key for entry in response.api_keys)
@@ -122,14 +123,14 @@ def client(request: pytest.FixtureRequest, get_client: Callable[[str], Client]) 
 
 @pytest.fixture(scope="session")
 def topic_names() -> Callable[[], str]:
-    """Names that no other test, process or run uses."""
+    """Return unique topic names."""
     prefix, counter = f"compat-{secrets.token_hex(4)}", itertools.count()
     return lambda: f"{prefix}-{next(counter)}"
 
 
 @pytest.fixture
 def new_name(broker: Broker, topic_names: Callable[[], str]) -> Iterator[Callable[[], str]]:
-    """Names of topics that are removed after the test, if they exist by then."""
+    """Return names of topics that are deleted after the test."""
     created: list[str] = []
 
     def name() -> str:
@@ -163,14 +164,14 @@ def create_topic(bootstrap: str, name: str, partitions: int, configs: dict[str, 
 
 
 def wait_for_leader(bootstrap: str, name: str, partitions: int) -> None:
-    """A topic is answered for before its leader knows it: what is sent with acks=0 in between is lost without a word."""
+    """Wait until the leader is ready: before, records sent with acks=0 are lost silently."""
     host, _, port = bootstrap.rpartition(":")
     asked = [ListOffsetsPartition(partition_index=index, timestamp=-1) for index in range(partitions)]
     request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=name, partitions=asked)])
     deadline = time.monotonic() + 30
     with RawConnection((host, int(port))) as connection:
         while any(partition.error_code for partition in connection.call(request, 7).topics[0].partitions):
-            assert time.monotonic() < deadline, f"{name} was not led in time"
+            assert time.monotonic() < deadline, f"{name} has no leader yet"
             time.sleep(0.005)
 
 

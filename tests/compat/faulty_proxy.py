@@ -1,4 +1,4 @@
-"""A proxy that stands between a client and its broker, and breaks connections as it is told."""
+"""A proxy between client and broker that breaks connections on request."""
 
 import contextlib
 import select
@@ -7,14 +7,14 @@ import threading
 
 
 class FaultyProxy:
-    """Forwards what it receives on `port` to another port of this machine. The broker must advertise the proxy's port."""
+    """Forwards `port` to another local port. The broker must advertise the proxy's port."""
 
     def __init__(self, target_port: int = 0) -> None:
         self.target_port = target_port
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
         self.drops_answers = False
-        """While this is so, what the broker says is not passed on."""
+        """While true, data from the broker is dropped."""
         self._pairs: list[tuple[socket.socket, socket.socket]] = []
         self._is_closed = False
         self.cuts = 0
@@ -46,7 +46,7 @@ class FaultyProxy:
             each.close()
 
     def disconnect_all(self) -> None:
-        """End all connections at once."""
+        """Abort all connections."""
         self.cuts += 1
         pairs, self._pairs = self._pairs, []
         for pair in pairs:

@@ -1,9 +1,10 @@
-"""One member of a group as a process, so that it can be killed: it tells what it owns and what it reads, and commits what it has told.
+"""A group member as a process, so that it can be killed. It reports what it owns and reads, and commits what it
+reported.
 
     python -m tests.compat.group_member CLIENT BOOTSTRAP GROUP TOPIC ASSIGNOR [INSTANCE]
 
-One JSON value a line: {"owns": [0, 1]} when that changes, {"read": [partition, offset, offset, ...]} before a commit, {"committed": true}
-after it. It leaves the group when its standard input ends.
+It prints one JSON value per line: {"owns": [0, 1]} after a change, {"read": [partition, offset, offset, ...]} before a
+commit, {"committed": true} after it. It leaves the group when stdin closes.
 """
 
 import asyncio
@@ -14,7 +15,7 @@ from typing import Any
 
 SESSION_MS = 2000
 STATIC_SESSION_MS = 30_000
-"""Of members with a name of their own: longer than any client takes to start again."""
+"""Session timeout of static members: longer than any client's restart."""
 HEARTBEAT_MS = 300
 
 
@@ -23,7 +24,7 @@ def emit(**event: Any) -> None:
 
 
 def stdin_closed() -> threading.Event:
-    """Set when nobody holds the other end any more."""
+    """Return an event that is set when stdin is closed."""
     ended = threading.Event()
 
     def wait() -> None:
@@ -114,7 +115,7 @@ def run_kafka_python(bootstrap: str, group: str, topic: str, assignor: str, inst
     )
     ended, owned = stdin_closed(), None
     while not ended.is_set():
-        # kafka-python 3.0 forgets a rebalance that ends behind a poll whose time was up: it has no partitions, and is not heard of again.
+        # kafka-python 3.0 loses a rebalance that ends after a timed-out poll: it has no partitions and does not rejoin.
         found = consumer.poll(2000)
         for place, records in found.items():
             emit(read=[place.partition, *(record.offset for record in records)])

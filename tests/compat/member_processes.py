@@ -1,4 +1,4 @@
-"""Members of a group as processes, and what can be said of them together."""
+"""Group members as processes, and their common state."""
 
 import itertools
 import json
@@ -28,7 +28,7 @@ KCAT_ASSIGNED = re.compile(rb"assigned: (.*)")
 
 
 class Member:
-    """A process that reads as one member of a group; its words are taken by a thread."""
+    """A process that reads as one group member; a thread reads its events."""
 
     def __init__(
         self, name: str, client: str, bootstrap: str, group: str, topic: str, assignor: str, instance: str | None
@@ -36,7 +36,7 @@ class Member:
         self.name = name
         self.owned: list[int] = []
         self.assignments = 0
-        """How often it was told what it owns."""
+        """Number of assignments."""
         self.read: dict[int, list[int]] = {}
         self.errors = tempfile.TemporaryFile()  # noqa: SIM115 - read when something fails
         self._client = client
@@ -55,7 +55,7 @@ class Member:
         self._on_exit()
 
     def leave(self) -> None:
-        """In order, as a deployment does it."""
+        """Stop it regularly, as a deployment does."""
         assert self.process.stdin is not None
         self.process.stdin.close()
         if self._client in ("kcat", "java"):
@@ -82,7 +82,7 @@ class Member:
         elif "read" in event:
             partition, *offsets = event["read"]
             self.read.setdefault(partition, []).extend(offsets)
-        elif event.get("name") == "partitions_assigned":  # Java's; of a cooperative assignor only what is new
+        elif event.get("name") == "partitions_assigned":  # Java; with a cooperative assignor only new partitions
             self._set_owned(sorted({*self.owned, *(place["partition"] for place in event["partitions"])}))
         elif event.get("name") == "partitions_revoked":
             gone = {place["partition"] for place in event["partitions"]}
@@ -196,20 +196,20 @@ class MemberProcesses:
         self.stopped.append(self.members.pop(name))
 
     def wait_until_assigned(self) -> None:
-        """Every partition is owned once, and nobody has none."""
+        """Wait until every partition has one owner and every member owns some."""
         everything = list(range(self._partitions))
         self.wait(
             lambda: (
                 sorted(itertools.chain(*(member.owned for member in self.members.values()))) == everything
                 and all(member.owned for member in self.members.values())
             ),
-            "the partitions are shared",
+            "every member owns partitions",
         )
 
     def wait_until_read(self, ends: dict[int, int]) -> None:
         self.wait(
             lambda: all(set(range(end)) <= self.offsets(partition) for partition, end in ends.items()),
-            f"all up to {ends} is read",
+            f"read up to {ends}",
         )
 
     def offsets(self, partition: int) -> set[int]:
@@ -224,8 +224,8 @@ class MemberProcesses:
                 if member.process.poll() is not None:
                     raise AssertionError(f"{member.name} ended with {member.process.poll()}: {self._stderr(member)}")
             if time.monotonic() > deadline:
-                said = {member.name: (member.owned, self._stderr(member)) for member in self.members.values()}
-                raise AssertionError(f"not in time: {what}\n{said}")
+                states = {member.name: (member.owned, self._stderr(member)) for member in self.members.values()}
+                raise AssertionError(f"timed out: {what}\n{states}")
             time.sleep(0.01)
 
     def _stderr(self, member: Member) -> str:

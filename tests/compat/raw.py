@@ -1,4 +1,4 @@
-"""The protocol over a plain socket: requests as the wire's own classes, or as bytes that no client would send."""
+"""The protocol over a plain socket: requests as message classes or as arbitrary bytes."""
 
 import socket
 import struct
@@ -17,11 +17,11 @@ class ConnectionClosed(Exception):
 
 
 class ResponseTimeout(Exception):
-    """No response came in time."""
+    """No response arrived in time."""
 
 
 def response_class(request: type[Message]) -> type[Message]:
-    """The class beside a request's that its responses have."""
+    """Return the response class of a request class."""
     found: type[Message] = getattr(
         sys.modules[request.__module__], request.__name__.removesuffix("Request") + "Response"
     )
@@ -29,7 +29,7 @@ def response_class(request: type[Message]) -> type[Message]:
 
 
 def request_bytes(request: Message, version: int, correlation_id: int = 1, client_id: str | None = "compat") -> bytes:
-    """The frame's contents, without its size."""
+    """Return the frame's contents, without its size."""
     flexible = version >= type(request).FLEXIBLE_FROM
     return header_bytes(type(request).API_KEY, version, correlation_id, client_id, flexible=flexible) + encode(
         request, version
@@ -49,23 +49,23 @@ def framed(contents: bytes) -> bytes:
 
 
 def read_response(request: type[Message], version: int, contents: bytes) -> tuple[int, Any]:
-    """Correlation id and message. ApiVersions responses never have a flexible header, so that any client can read them."""
+    """Return correlation id and message. ApiVersions responses never have a flexible header."""
     correlation_id = struct.unpack_from(">i", contents)[0]
     position = 4
     if version >= request.FLEXIBLE_FROM and request.API_KEY != API_VERSIONS:
         assert contents[4] == 0, "tags in a response header"
         position = 5
     message, end = decode(response_class(request), version, contents, position)
-    assert end == len(contents), f"{len(contents) - end} bytes after the end of the answer"
+    assert end == len(contents), f"{len(contents) - end} bytes after the end of the response"
     return correlation_id, message
 
 
 class RawConnection:
-    """Blocking, one thread. `ask` is `send` and `receive`."""
+    """A blocking connection for one thread. `call` is `send` and `receive`."""
 
     def __init__(self, address: tuple[str, int], *, receive_buffer: int | None = None) -> None:
         self.socket = socket.socket()
-        if receive_buffer is not None:  # before connecting, or the window is larger already
+        if receive_buffer is not None:  # before connecting, when the window is negotiated
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
         self.socket.settimeout(WAIT_SECONDS)
         self.socket.connect(address)
@@ -97,7 +97,7 @@ class RawConnection:
         return self._receive(size)
 
     def is_closed(self, within_seconds: float = WAIT_SECONDS) -> bool:
-        """Wait for the broker to close; what it sends meanwhile is an error."""
+        """Wait for the broker to close the connection. Raises AssertionError if it sends data."""
         self.socket.settimeout(within_seconds)
         try:
             data = self.socket.recv(1)
@@ -107,7 +107,7 @@ class RawConnection:
             return False
         finally:
             self.socket.settimeout(WAIT_SECONDS)
-        assert not data, "bytes came where the connection should have been closed"
+        assert not data, "received data instead of a closed connection"
         return True
 
     def close(self) -> None:

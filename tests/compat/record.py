@@ -1,4 +1,4 @@
-"""A record as a client hands it over, and as a client gets it back: what every client's test compares."""
+"""Records as clients send and read them."""
 
 import random
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ Headers = tuple[tuple[str, bytes | None], ...]
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """What is given to a producer. Without a timestamp the client sets its own clock's."""
+    """A record to send. Without a timestamp, the client uses its clock."""
 
     partition: int
     key: bytes | None
@@ -19,7 +19,10 @@ class Sent:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Read:
-    """What a consumer gives. `append_time`: the timestamp is by the broker's clock, not the producer's; None where it is not said."""
+    """A record that was read.
+
+    `append_time` is True if the broker set the timestamp, None if the client does not report it.
+    """
 
     partition: int
     offset: int
@@ -30,12 +33,12 @@ class Read:
     append_time: bool | None
 
     def contents(self) -> Sent:
-        """As it was sent, to compare with."""
+        """Return it as it was sent."""
         return Sent(self.partition, self.key, self.value, self.headers, self.timestamp_ms)
 
 
 def by_partition(records: list[Read]) -> dict[int, list[Read]]:
-    """In the order in which they were read: only that order is promised."""
+    """Group records by partition, in read order."""
     found: dict[int, list[Read]] = {}
     for record in records:
         found.setdefault(record.partition, []).append(record)
@@ -43,11 +46,11 @@ def by_partition(records: list[Read]) -> dict[int, list[Read]]:
 
 
 START_MS = 1_700_000_000_000
-"""Timestamps of the tests are counted from here, in the past, so that no client's clock is met by accident."""
+"""First timestamp of the tests: in the past, so that it never equals a client's clock."""
 
 
 def contents_corpus(partitions: int) -> list[Sent]:
-    """Every kind of key, value and header that the record format can tell apart, in each partition."""
+    """Return records with every type of key, value and header, in each partition."""
     keys: list[bytes | None] = [None, b"", b"k", b"\x00\xff\n\t key", "klíč".encode()]
     values: list[bytes | None] = [None, b"", b"v", bytes(range(256)), b"long " * 500]
     headers: list[Headers] = [
@@ -66,5 +69,5 @@ def contents_corpus(partitions: int) -> list[Sent]:
 
 
 def noise(size: int, seed: int = 1) -> bytes:
-    """Bytes that do not compress, the same each time."""
+    """Return incompressible bytes, equal for equal seeds."""
     return random.Random(seed).randbytes(size)

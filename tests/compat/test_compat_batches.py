@@ -1,4 +1,4 @@
-"""The catalog of batches, good and bad, asked of the broker: with Apache Kafka's named it shows that the catalog is right."""
+"""Sends valid and invalid batches to the broker. Run against Apache Kafka, it validates the expected responses."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -24,7 +24,7 @@ from tests.unit.wire.batch_catalog_compressed import COMPRESSED, CONVERTED
 
 PRODUCE_VERSION, FETCH_VERSION = 8, 11
 NOT_YET = (3, 6)
-"""Of a topic that was just made."""
+"""Errors of a topic that was just created."""
 
 
 def produce(connection: RawConnection, topic: str, partition: int, batch: bytes) -> PartitionProduceResponse:

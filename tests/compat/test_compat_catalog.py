@@ -1,4 +1,4 @@
-"""Every case of the catalog is answered as Apache Kafka answered it."""
+"""Every case of the catalog gets the response that Apache Kafka gave."""
 
 import functools
 from typing import Any

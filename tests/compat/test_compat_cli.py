@@ -1,4 +1,4 @@
-"""The command line does the same with Ottla and with Apache Kafka (OTTLA_COMPAT_BOOTSTRAP names one that runs)."""
+"""The CLI behaves the same with Ottla and Apache Kafka (set OTTLA_COMPAT_BOOTSTRAP to a running one)."""
 
 import io
 import json
@@ -21,7 +21,7 @@ Ottla = Callable[..., Any]
 
 @pytest.fixture
 def ottla(broker: Broker, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Ottla:
-    """Run a command that succeeds; what it printed, as JSON (a list of lines where there are several documents)."""
+    """Run a command and return its output, parsed as JSON (a list if there are several documents)."""
     monkeypatch.setenv("OTTLA_BOOTSTRAP", broker.bootstrap)
 
     def run(*words: str, given: bytes = b"", lines: bool = False, code: int = 0) -> Any:
@@ -155,7 +155,7 @@ def test_group_lifecycle(ottla: Ottla, broker: Broker, make_topic: MakeTopic, gr
 def test_consumer_protocol_group_is_listed(
     ottla: Ottla, broker: Broker, api_keys: frozenset[int], make_topic: MakeTopic, group: str
 ) -> None:
-    """Its members cannot be shown yet; its state, offsets and lag can."""
+    """Its members are not supported yet; state, offsets and lag are."""
     if 68 not in api_keys:
         pytest.skip("the broker has no such groups")
     import confluent_kafka
@@ -238,7 +238,7 @@ def test_perf_commands(ottla: Ottla, make_topic: MakeTopic) -> None:
 
 
 def test_lag_watch(broker: Broker, make_topic: MakeTopic, group: str) -> None:
-    """One line for each look, until Ctrl-C."""
+    """Prints one line per check until Ctrl-C."""
     from ottla.client import Admin, Producer
 
     topic = make_topic()

@@ -1,4 +1,4 @@
-"""The same log cleaned by Apache Kafka and here: the same records are left, and each goes on with what the other left."""
+"""A log cleaned by Apache Kafka and by Ottla: both retain the same records and can read each other's result."""
 
 import random
 import shutil
@@ -52,7 +52,7 @@ def kafka() -> Iterator[ApacheKafka]:
 
 
 def fill(kafka: ApacheKafka) -> None:
-    """Batches of all codecs, tombstones, idempotent producers, and transactions with both ends; each part closes some segments."""
+    """Write batches of all codecs, tombstones, idempotent producers, committed and aborted transactions."""
     host, _, port = kafka.bootstrap.rpartition(":")
     source, now = random.Random(11), int(time.time() * 1000)
 
@@ -115,7 +115,7 @@ def _transactions(bootstrap: str, source: random.Random) -> None:
 
 
 def wait_for_kafka_cleaner(kafka: ApacheKafka, past: int) -> int:
-    """Until its checkpoint is past an offset, which is returned."""
+    """Wait until Kafka's cleaner checkpoint is past an offset; return it."""
     from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
 
     admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
@@ -147,7 +147,7 @@ def open_copy(directory: Path, *, config: LogConfig = CONFIG, recovery_point: in
 
 
 def contents(log: PartitionLog, *, before: int) -> list[tuple[int, bool, Record]]:
-    """Offset, whether it is a marker, and the record: of all that is left."""
+    """Return offset, whether it is a marker, and record, for all retained records."""
     found = []
     for batch in stored_batches(log):
         header = read_header(batch)
@@ -158,7 +158,7 @@ def contents(log: PartitionLog, *, before: int) -> list[tuple[int, bool, Record]
 
 
 def shapes(log: PartitionLog, *, before: int) -> list[BatchHeader]:
-    """The headers, but for what may differ: where timestamps count from, and so lengths; empty batches at ends of segments."""
+    """Return the batch headers without what may differ: base timestamps, lengths, empty batches at segment ends."""
     return [
         header._replace(length=0, crc=0, base_timestamp=0)
         for header in map(read_header, stored_batches(log))
@@ -191,13 +191,13 @@ def test_both_cleaners_retain_the_same_records(kafka: ApacheKafka, tmp_path: Pat
         entry for segment in cleaned.segments for entry in segment.aborted_transactions()
     ]
 
-    # A topic that is not compacted any more, and of which no checkpoint is left, keeps what it has.
+    # A topic that is no longer compacted and has no checkpoint keeps its records.
     shutil.copytree(theirs, tmp_path / "copy")
     recovered = open_copy(tmp_path / "copy", config=LogConfig(segment_bytes=SEGMENT_BYTES), recovery_point=0)
     assert (recovered.log_end_offset, recovered.truncated_bytes) == (cleaned.log_end_offset, 0)
     assert stored_batches(recovered) == stored_batches(cleaned)
 
-    # Kafka reads what was cleaned here, without complaint, and opens it.
+    # Kafka opens and reads what Ottla cleaned.
     log.close()
     files = [
         str(path) for path in sorted(ours.iterdir()) if path.suffix in (".log", ".index", ".timeindex", ".txnindex")
@@ -215,7 +215,7 @@ def test_both_cleaners_retain_the_same_records(kafka: ApacheKafka, tmp_path: Pat
 
 
 def _data(directory: Path) -> dict[int, None]:
-    """Offsets of records that a reader of committed ones sees: all data here, as what was aborted is gone but for the active segment."""
+    """Return offsets visible with read_committed."""
     log = open_copy(directory)
     aborted = [entry for segment in log.segments for entry in segment.aborted_transactions()]
     seen: dict[int, None] = {}
@@ -239,7 +239,7 @@ def _produce_one(kafka: ApacheKafka) -> None:
 
 
 def _read_committed(kafka: ApacheKafka) -> list[Record]:
-    """All but the record that was sent last."""
+    """Return all records but the last one."""
     from confluent_kafka import Consumer, TopicPartition
 
     consumer = Consumer(

@@ -1,4 +1,4 @@
-"""What a client wrote it reads back: every field of every record, in every codec, at every size, in the order of its partition."""
+"""Each client reads back what it wrote: all fields, codecs and sizes, in partition order."""
 
 import time
 from collections import Counter
@@ -29,7 +29,7 @@ def read_all(client: Client, broker: Broker, topic: str, counts: dict[int, int])
 
 @pytest.mark.parametrize("codec", CODECS)
 def test_all_fields_round_trip(broker: Broker, client: Client, make_topic: MakeTopic, codec: Codec) -> None:
-    """Keys, values and headers, null, empty and duplicate, and the producer's timestamps; offsets count from 0 without a gap."""
+    """Null, empty and duplicate keys, values and headers; timestamps; contiguous offsets from 0."""
     topic = make_topic(PARTITIONS)
     records = [record for record in contents_corpus(PARTITIONS) if client.can_send(record)]
     wanted = expected(client, records)
@@ -43,7 +43,7 @@ def test_all_fields_round_trip(broker: Broker, client: Client, make_topic: MakeT
     }
     if (
         client.name == "kcat"
-    ):  # it cannot be told a timestamp, nor prints one's type or a header's line break unambiguously
+    ):  # kcat cannot set timestamps, print their type, or print line breaks in headers unambiguously
         assert {partition: without_time(read) for partition, read in found.items()} == {
             partition: [Sent(r.partition, r.key, r.value, r.headers) for r in sent]
             for partition, sent in wanted.items()
@@ -72,7 +72,7 @@ def test_sizes_from_one_byte_to_ten_megabytes(
 
 
 def test_log_append_time_replaces_timestamps(broker: Broker, client: Client, make_topic: MakeTopic) -> None:
-    """A topic with LogAppendTime replaces the producer's timestamps by the broker's clock."""
+    """A topic with LogAppendTime uses the broker's clock."""
     topic = make_topic(1, message_timestamp_type="LogAppendTime")
     before = int(time.time() * 1000)
     client.produce(
@@ -89,7 +89,7 @@ def test_log_append_time_replaces_timestamps(broker: Broker, client: Client, mak
 
 @pytest.mark.parametrize("acks", ["0", "1", "all"])
 def test_all_acks_settings_deliver(broker: Broker, client: Client, make_topic: MakeTopic, acks: Acks) -> None:
-    """Whatever a producer waits for, the records are there; without an answer they are there a moment later."""
+    """Records are readable with every setting of acks; with acks=0, eventually."""
     topic = make_topic(2)
     records = [Sent(i % 2, b"key", b"value %d" % i) for i in range(20)]
     client.produce(broker.bootstrap, topic, records, acks=acks)
@@ -101,10 +101,10 @@ def test_all_acks_settings_deliver(broker: Broker, client: Client, make_topic: M
 
 @pytest.mark.parametrize("codec", ["none", "lz4"])
 def test_idempotent_producer_keeps_order(broker: Broker, client: Client, make_topic: MakeTopic, codec: Codec) -> None:
-    """Several batches in flight over several partitions: each record once, in the order in which it was sent."""
+    """With several batches in flight, each record is there once, in send order."""
     topic = make_topic(PARTITIONS)
     records = [Sent(i % PARTITIONS, b"key", b"value %06d " % i + noise(1000, i)) for i in range(300)]
-    if client.name == "kcat":  # it takes one process per run of records with equal partition, key and headers
+    if client.name == "kcat":  # it needs one process per run of records with equal partition, key and headers
         records.sort(key=lambda record: record.partition)
     client.produce(broker.bootstrap, topic, records, idempotent=True, codec=codec)
     found = read_all(client, broker, topic, dict.fromkeys(range(PARTITIONS), 100))

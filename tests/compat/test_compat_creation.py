@@ -1,4 +1,4 @@
-"""Topics come into being: when a client names one that is not there, and through every client's admin calls."""
+"""Topic creation: automatic, and through each client's admin API."""
 
 import asyncio
 import time
@@ -12,10 +12,10 @@ from tests.compat.record import Sent
 
 
 def eventually(what: Callable[[], bool]) -> None:
-    """Apache Kafka's brokers show a change a moment after it was answered."""
+    """Wait for a condition: Kafka's brokers apply a change shortly after the response."""
     deadline = time.monotonic() + 15
     while not what():
-        assert time.monotonic() < deadline, "it was not seen in time"
+        assert time.monotonic() < deadline, "condition not met in time"
         time.sleep(0.01)
 
 

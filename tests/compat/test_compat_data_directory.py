@@ -1,4 +1,4 @@
-"""One data directory, served by Ottla and by Apache Kafka in turn: what one writes the other goes on with. Runs where the jars are."""
+"""One data directory used by Ottla and Apache Kafka in turn. Needs Kafka's jars."""
 
 import shutil
 import time
@@ -14,13 +14,13 @@ from tests.compat.clients.jvm import missing
 pytestmark = pytest.mark.skipif(missing() is not None, reason=str(missing()))
 
 QUICK = {"broker.session.timeout.ms": "2000", "broker.heartbeat.interval.ms": "500"}
-"""A Kafka that takes over an id waits until the one before it must be gone."""
+"""Short sessions: Kafka waits for the previous broker's session with the same id to expire."""
 
 
 def create(bootstrap: str, *topics: NewTopic) -> None:
     admin = AdminClient(
         {"bootstrap.servers": bootstrap}
-    )  # held until the answer is there: it cancels what it asked when it goes
+    )  # keep the client until the response: closing it cancels the request
     for future in admin.create_topics(list(topics)).values():
         future.result(30)
 
@@ -46,14 +46,14 @@ def consume(bootstrap: str, topic: str, count: int) -> list[str]:
 
 
 def described(broker: BrokerProcess, topic: str) -> tuple[int, str | None]:
-    """How many partitions a topic has, and its id's cluster."""
+    """Return the topic's partition count and the cluster id."""
     metadata = AdminClient({"bootstrap.servers": broker.bootstrap}).list_topics(topic, timeout=30)
     return len(metadata.topics[topic].partitions), metadata.cluster_id
 
 
 @pytest.mark.parametrize("stops_cleanly", [True, False], ids=["stopped", "killed"])
 def test_kafka_and_ottla_share_a_directory(tmp_path: Path, stops_cleanly: bool) -> None:
-    """Ottla, Kafka, Ottla: records, topics, configs and the cluster's id are the same for all of them."""
+    """Ottla, Kafka, Ottla: records, topics, configs and cluster id are preserved."""
     data = tmp_path / "data"
 
     def end(broker: BrokerProcess) -> None:
@@ -97,7 +97,7 @@ def group_of(broker: BrokerProcess, **config: str) -> Consumer:
 
 
 def committed(broker: BrokerProcess) -> list[int]:
-    """As soon as the broker that has just started answers for its groups."""
+    """Return committed offsets, once the coordinator is loaded."""
     consumer = group_of(broker)
     deadline = time.monotonic() + 60
     try:
@@ -115,7 +115,7 @@ def committed(broker: BrokerProcess) -> list[int]:
 
 
 def consume_as_member(broker: BrokerProcess, offset: int) -> None:
-    """Join, commit for the first partition, and leave."""
+    """Join, commit the first partition's offset and leave."""
     consumer = group_of(broker)
     consumer.subscribe(["first"])
     while not consumer.assignment():
@@ -125,7 +125,7 @@ def consume_as_member(broker: BrokerProcess, offset: int) -> None:
 
 
 def commit_in_transactions(kafka: BrokerProcess) -> None:
-    """One is committed, one aborted, and one left open."""
+    """Run three transactions: committed, aborted and left open."""
     members = group_of(kafka).consumer_group_metadata()
     for partition, offset, end in ((1, 7, "commit"), (2, 8, "abort"), (2, 9, "leave open")):
         producer = Producer({"bootstrap.servers": kafka.bootstrap, "transactional.id": f"t-{offset}"})
@@ -140,7 +140,7 @@ def commit_in_transactions(kafka: BrokerProcess) -> None:
 
 
 def test_kafka_and_ottla_share_committed_offsets(tmp_path: Path) -> None:
-    """What members committed to one is there for the other; of what was committed in transactions, what these committed."""
+    """Committed offsets are preserved; transactional ones only if their transaction committed."""
     data = tmp_path / "data"
     settings = {"group.initial.rebalance.delay.ms": "0"}
     with OttlaProcess(data_dir=data, settings=settings) as ottla:

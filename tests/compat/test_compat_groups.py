@@ -1,4 +1,6 @@
-"""Groups of real consumers: members come, leave, crash and are rolled; every partition is owned once, and no committed offset is lost."""
+"""Groups of real consumers: members join, leave, crash and restart; partitions have one owner, and committed offsets
+are kept.
+"""
 
 import itertools
 import secrets
@@ -51,7 +53,7 @@ STATIC_CLIENTS = ["confluent-kafka", "kafka-python", "aiokafka", "java", "franz-
 
 @pytest.fixture(scope="module")
 def groups_broker() -> Iterator[OttlaProcess]:
-    """With sessions as short as they may be: a member that crashed is missed soon."""
+    """A broker that allows short sessions, so that crashed members are detected quickly."""
     with OttlaProcess(
         settings={"group.initial.rebalance.delay.ms": "0", "group.min.session.timeout.ms": "1000"}
     ) as process:
@@ -59,7 +61,7 @@ def groups_broker() -> Iterator[OttlaProcess]:
 
 
 class Topic:
-    """What is produced into it, and what the group has committed."""
+    """A topic with its end offsets and the group's committed offsets."""
 
     def __init__(self, broker: OttlaProcess) -> None:
         self.bootstrap = broker.bootstrap
@@ -79,7 +81,7 @@ class Topic:
         self.ends = {partition: end + count for partition, end in self.ends.items()}
 
     def committed(self) -> dict[int, int]:
-        """As soon as the coordinator has been loaded."""
+        """Return the committed offsets, once the coordinator is loaded."""
         request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=self.group, topics=None)])
         with RawConnection(self.address) as connection:
             answer = connection.call(request, 8)
@@ -94,7 +96,7 @@ class Topic:
 
 
 class OffsetWatcher:
-    """Looks at the committed offsets all the time: none may go back."""
+    """Polls the committed offsets: none may decrease."""
 
     def __init__(self, topic: Topic) -> None:
         self._topic = topic
@@ -124,7 +126,7 @@ class OffsetWatcher:
 
 def skip_if_missing(client: str, get_client: Callable[[str], Client]) -> None:
     if client not in programs.PROGRAMS:
-        get_client(client)  # skips by itself
+        get_client(client)  # skips if missing
         return
     reason = programs.missing(client)
     if reason:
@@ -154,7 +156,7 @@ def start_group(topic: Topic, get_client: Callable[[str], Client]) -> Iterator[C
 def test_group_survives_joins_crashes_and_leaves(
     topic: Topic, start_group: Callable[[str, str], MemberProcesses], client: str, assignor: str
 ) -> None:
-    """Two share; one is killed and the other takes over; a new one comes, the old one leaves in order, and all is read and committed."""
+    """Two members; one is killed, a new one joins, the other leaves: all records are read and committed."""
     group = start_group(client, assignor)
     topic.produce()
     with OffsetWatcher(topic) as watch:
@@ -179,7 +181,7 @@ def test_group_survives_joins_crashes_and_leaves(
 def test_static_member_restarts_without_a_rebalance(
     topic: Topic, start_group: Callable[[str, str], MemberProcesses], client: str
 ) -> None:
-    """It gets back what it had, and the others are not asked to give up anything."""
+    """It gets its partitions back, and the others keep theirs."""
     group = start_group(client, "range")
     topic.produce()
     group.start("a", "b", instances=True)
@@ -209,7 +211,7 @@ def test_static_member_restarts_without_a_rebalance(
 def test_suspended_member_rejoins(
     topic: Topic, start_group: Callable[[str, str], MemberProcesses], client: str, assignor: str
 ) -> None:
-    """Its partitions are read by the other meanwhile; what it believes when it wakes does no harm."""
+    """The other member takes its partitions; its stale state causes no errors."""
     group = start_group(client, assignor)
     topic.produce()
     with OffsetWatcher(topic) as watch:
@@ -240,7 +242,7 @@ def test_suspended_member_rejoins(
 def test_rolling_restart_of_members(
     topic: Topic, start_group: Callable[[str, str], MemberProcesses], client: str, assignor: str
 ) -> None:
-    """Three members are replaced one after another, while records come in."""
+    """Three members are replaced one after another during production."""
     group = start_group(client, assignor)
     with OffsetWatcher(topic) as watch:
         group.start("a", "b", "c")
@@ -262,7 +264,7 @@ def test_rolling_restart_of_members(
 def test_records_from_other_languages_are_read(
     topic: Topic, get_client: Callable[[str], Client], client: str, codec: str
 ) -> None:
-    """Every kind of record comes through, read by a client that the other tests know."""
+    """All types of records are read by a client that the other tests verify."""
     skip_if_missing(client, get_client)
 
     def comparable(record: Sent) -> tuple[object, ...]:
@@ -277,7 +279,7 @@ def test_records_from_other_languages_are_read(
 
 
 def is_for_kafkajs(record: Sent) -> bool:
-    """Its headers are an object: no name twice, and it has no null in it."""
+    """kafkajs headers are an object: no duplicate names and no nulls."""
     return len({name for name, _ in record.headers}) == len(record.headers) and all(
         value is not None for _, value in record.headers
     )
@@ -292,7 +294,7 @@ def is_for_kafkajs(record: Sent) -> bool:
     ],
 )
 def test_group_survives_a_broker_crash(get_client: Callable[[str], Client], client: str, assignor: str) -> None:
-    """Members outlive their node: what was committed is there when it comes back, and they go on."""
+    """Members survive a broker crash: committed offsets are kept and they continue."""
     skip_if_missing(client, get_client)
     with OttlaProcess(
         settings={"group.initial.rebalance.delay.ms": "0", "group.min.session.timeout.ms": "1000"}
@@ -320,7 +322,7 @@ def test_group_survives_a_broker_crash(get_client: Callable[[str], Client], clie
 def test_kafka_consumer_groups(
     topic: Topic, start_group: Callable[[str, str], MemberProcesses], java_tools: Jvm
 ) -> None:
-    """List, describe, reset, delete offsets and delete, as Kafka's own tool does it."""
+    """List, describe, reset, delete offsets and delete with Kafka's tool."""
 
     def run(*words: str) -> str:
         done = java_tools.tool(GROUP_TOOL, "--bootstrap-server", topic.bootstrap, *words)
@@ -357,7 +359,7 @@ def test_kafka_consumer_groups(
 def test_kafka_decodes_group_records(
     groups_broker: OttlaProcess, topic: Topic, start_group: Callable[[str, str], MemberProcesses], java_tools: Jvm
 ) -> None:
-    """Kafka's own decoder understands every record of a group that had a member, and offsets, and was deleted."""
+    """Kafka's decoder reads every record of a group with a member and offsets, up to its deletion."""
     group = start_group("confluent-kafka", "range")
     topic.produce()
     group.start("a")
@@ -381,7 +383,7 @@ def test_kafka_decodes_group_records(
 
 
 def test_console_consumer_and_performance_with_a_group(topic: Topic, java_tools: Jvm) -> None:
-    """Kafka's consumers for people, each as a group of its own."""
+    """Kafka's console tools, each with its own group."""
     topic.produce()
     where = ("--bootstrap-server", topic.bootstrap, "--topic", topic.name)
     consumed = java_tools.tool(

@@ -1,4 +1,4 @@
-"""The files of a partition are Apache Kafka's, byte for byte: each reads the other's directory."""
+"""A partition's files equal Apache Kafka's byte for byte, and each reads the other's directory."""
 
 import random
 import shutil
@@ -43,7 +43,7 @@ def batches(start_ms: int) -> Iterator[bytearray]:
         ]
         if n % 2:
             yield build_batch(records, codec=source.randrange(5))
-        else:  # one producer of five sends one record each time
+        else:  # one of five producers sends single records
             yield build_batch(records[:1], producer_id=1000 + n % 5, producer_epoch=0, base_sequence=n // 10)
 
 
@@ -66,7 +66,7 @@ def test_both_write_equal_files_and_read_each_others(kafka: ApacheKafka, tmp_pat
     kafka.stop()
     found, expected = files_of(tmp_path / "ours"), files_of(theirs)
     assert list(found) == list(expected)
-    # Snapshots list producers in the order of a hash table; those are compared by their entries, all of one size.
+    # Producer snapshots are in hash table order; compare them by their fixed-size entries.
     for name, data in expected.items():
         if name.endswith(".snapshot"):
             assert entries(found[name]) == entries(data), name
@@ -86,7 +86,7 @@ def test_both_write_equal_files_and_read_each_others(kafka: ApacheKafka, tmp_pat
     kafka.start()
     with RawConnection(address) as connection:
         first = b""
-        while not first:  # until it leads the partition; the test's own time limit ends it otherwise
+        while not first:  # until it is the leader; otherwise the test's time limit ends the loop
             first = fetch(connection, TOPIC, 0)
     assert expected[f"{0:020d}.log"].startswith(first[:100_000])
     assert len(first) > 100_000

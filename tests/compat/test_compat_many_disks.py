@@ -1,4 +1,4 @@
-"""Several log directories, of Apache Kafka and of Ottla in turn, and what the disks of a real machine do. Runs where the jars are."""
+"""Several log directories used by Apache Kafka and Ottla in turn, and real disk faults. Needs Kafka's jars."""
 
 import json
 import os
@@ -48,7 +48,7 @@ def produce(bootstrap: str, topic: str, values: dict[str, str], partition: int =
 
 
 def consume(bootstrap: str, topic: str, partition: int = 0) -> list[tuple[str, str]]:
-    """To the end of the partition."""
+    """Return all records of the partition."""
     consumer = Consumer(
         {"bootstrap.servers": bootstrap, "group.id": "none", "enable.auto.commit": False, "enable.partition.eof": True}
     )
@@ -97,7 +97,7 @@ def call(broker: BrokerProcess, request: Message, version: int) -> Any:
 
 
 def directories(broker: BrokerProcess) -> dict[str, str]:
-    """Where each partition is, by the names of the directories."""
+    """Return the directory name of each partition."""
     answer = call(broker, DescribeLogDirsRequest(topics=None), 4)
     return {
         f"{topic.name}-{partition.partition_index}": os.path.basename(result.log_dir)
@@ -119,7 +119,7 @@ def verified(home: Path) -> dict[str, object]:
 
 @needs_kafka
 def test_kafka_and_ottla_share_two_directories(tmp_path: Path) -> None:
-    """Two directories, a compacted topic that was cleaned, a group: what Kafka wrote is served, and what is written then Kafka serves."""
+    """Two directories, a cleaned compacted topic and a group: Ottla serves Kafka's data, and Kafka serves Ottla's."""
     settings = two_directories(tmp_path)
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
@@ -208,7 +208,7 @@ def test_kafka_and_ottla_share_two_directories(tmp_path: Path) -> None:
 
 @needs_kafka
 def test_kafka_dump_log_reads_every_file(tmp_path: Path) -> None:
-    """`kafka-dump-log` has nothing to complain of: segments, indexes, producer snapshots, the metadata log and its snapshots."""
+    """`kafka-dump-log` reads segments, indexes, producer snapshots and the metadata log without errors."""
     data = tmp_path / "data"
     settings = {"log.index.interval.bytes": "100", "metadata.log.max.record.bytes.between.snapshots": "1000"}
     with OttlaProcess(data_dir=data, settings=settings) as ottla:
@@ -251,7 +251,7 @@ def test_kafka_dump_log_reads_every_file(tmp_path: Path) -> None:
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """Two megabytes in memory, for itself."""
+    """A 2 MB tmpfs."""
     disk = tmp_path / "small"
     disk.mkdir()
     mounted = subprocess.run(
@@ -266,7 +266,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 def attempt(bootstrap: str, topic: str, partition: int) -> int | None:
-    """Produce once; the offset, or None where it was refused."""
+    """Produce once. Returns the offset, or None if rejected."""
     outcomes: list[int | None] = []
     producer = Producer({"bootstrap.servers": bootstrap, "acks": "all", "retries": 0, "message.timeout.ms": 5000})
     producer.produce(
@@ -280,7 +280,7 @@ def attempt(bootstrap: str, topic: str, partition: int) -> int | None:
 
 
 def test_full_disk_rejects_writes_until_space_is_free(tmp_path: Path, small_disk: Path) -> None:
-    """Its partitions take no more, others do; after there is room the next write is taken, without a restart."""
+    """Only its partitions reject writes; once space is free, writes succeed without a restart."""
     data = tmp_path / "data"
     settings = {"log.dirs": f"{data},{small_disk}", "metadata.log.dir": str(data)}
     with OttlaProcess(data_dir=data, settings=settings) as ottla:
@@ -305,7 +305,7 @@ def test_full_disk_rejects_writes_until_space_is_free(tmp_path: Path, small_disk
 
 
 def test_read_only_disk_goes_offline(tmp_path: Path, small_disk: Path) -> None:
-    """Read-only from one moment to the next: those of its partitions are offline, the node goes on, and a restart has them back."""
+    """A disk becomes read-only: its partitions go offline, the node keeps running, and a restart restores them."""
     data = tmp_path / "data"
     settings = {"log.dirs": f"{data},{small_disk}", "metadata.log.dir": str(data)}
     with OttlaProcess(data_dir=data, settings=settings) as ottla:
@@ -329,7 +329,7 @@ def test_read_only_disk_goes_offline(tmp_path: Path, small_disk: Path) -> None:
 
 
 def test_second_node_on_a_directory_fails(tmp_path: Path) -> None:
-    """The second refuses, and says why."""
+    """The second node fails with an explanation."""
     data, other = tmp_path / "data", tmp_path / "other"
     with OttlaProcess(data_dir=data):
         second = OttlaProcess(data_dir=other, settings={"log.dirs": f"{other},{data}", "metadata.log.dir": str(other)})

@@ -1,4 +1,4 @@
-"""What each client wrote, every other client reads: one topic, record for record equal."""
+"""Every client reads what every other client wrote."""
 
 from collections.abc import Callable, Iterator
 
@@ -16,7 +16,7 @@ Held = tuple[str, dict[int, list[Sent]]]
 
 @pytest.fixture(scope="module")
 def written(broker: Broker, get_client: Callable[[str], Client], topic_names: Callable[[], str]) -> Iterator[Held]:
-    """A topic that every client which is here wrote to, each in another codec, and what it holds."""
+    """A topic written by every available client, each with another codec, and its records."""
     topic = topic_names()
     create_topic(broker.bootstrap, topic, PARTITIONS, {})
     held: dict[int, list[Sent]] = {partition: [] for partition in range(PARTITIONS)}
@@ -34,7 +34,10 @@ def written(broker: Broker, get_client: Callable[[str], Client], topic_names: Ca
 
 
 def comparable(record: Read | Sent, *, blurred: bool) -> tuple[object, ...]:
-    """Without times, which kcat does not set. `blurred` is for kcat's printing, in which commas and nulls in headers are lost."""
+    """Return the fields to compare, without timestamps, which kcat does not set.
+
+    `blurred` drops headers with commas and nulls, which kcat's output cannot represent.
+    """
     headers = tuple(name for name, _ in record.headers) if blurred else record.headers
     return record.partition, record.key, record.value, headers
 

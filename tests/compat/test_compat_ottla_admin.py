@@ -1,6 +1,6 @@
-"""`ottla.client`'s admin: what it does to a cluster and what it says of one.
+"""Admin of `ottla.client`.
 
-The same tests run against Ottla and, by OTTLA_COMPAT_BOOTSTRAP, against Apache Kafka.
+The same tests run against Ottla and, with OTTLA_COMPAT_BOOTSTRAP, against Apache Kafka.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ LIST_GROUPS = 16
 
 
 def eventually(check, seconds=10):
-    """What is decided is shown by a broker a moment later."""
+    """Wait for a condition: brokers apply changes with a delay."""
     deadline = time.monotonic() + seconds
     while not check():
         assert time.monotonic() < deadline
@@ -70,7 +70,7 @@ def test_topic_lifecycle(admin, new_name):
 
 
 def test_single_and_partial_failures(admin, make_topic, new_name):
-    """One thing: its error. Several: which failed, and what came of the others."""
+    """A single item raises its error; several raise PartialFailureError with all results."""
     topic, other = make_topic(), new_name()
     with pytest.raises(BrokerError, match=r"TOPIC_ALREADY_EXISTS .* Use it, pick another name"):
         admin.create_topic(topic)
@@ -200,7 +200,7 @@ def test_group_offsets_and_deletion(admin, make_topic, require_groups):
 
 
 def test_describe_missing_groups(admin, make_topic, require_groups):
-    """Those that do are told all the same."""
+    """Existing groups are returned anyway."""
     topic, group = make_topic(), f"group-of-{make_topic()}"
     admin.alter_group_offsets(group, {(topic, 0): 5})
     with pytest.raises(PartialFailureError, match="GROUP_ID_NOT_FOUND") as failed:

@@ -1,6 +1,6 @@
-"""`ottla.client`'s consumer without a group: what it reads, where it stands, and what it says where something is missing.
+"""Consumer of `ottla.client` without a group: reading, positions and errors.
 
-The same tests run against Ottla and, by OTTLA_COMPAT_BOOTSTRAP, against Apache Kafka.
+The same tests run against Ottla and, with OTTLA_COMPAT_BOOTSTRAP, against Apache Kafka.
 """
 
 import re
@@ -18,7 +18,7 @@ TIME = 1_700_000_000_000
 
 @pytest.fixture
 def produce(broker):
-    """Send values to a partition, in batches of so many."""
+    """Send values to a partition, in batches of a given size."""
     from confluent_kafka import Producer
 
     def send(topic, values, partition=0, *, codec="none", keys=None, headers=None, times=None, batch_size=1_000_000):
@@ -41,7 +41,7 @@ def produce(broker):
 
 @pytest.fixture
 def make_consumer(broker):
-    """A consumer of some partitions of a topic, from the beginning."""
+    """Create consumers of a topic's partitions, from the beginning."""
     made = []
 
     def read(topic, partitions=1, **configs):
@@ -56,7 +56,7 @@ def make_consumer(broker):
 
 
 def take(consumer, count, seconds=20):
-    """So many records by polling."""
+    """Poll until `count` records are read."""
     found, deadline = [], time.monotonic() + seconds
     while len(found) < count and time.monotonic() < deadline:
         found += consumer.poll(1)
@@ -79,7 +79,7 @@ def test_records_round_trip(make_topic, produce, make_consumer, codec):
 
 
 def test_batches_have_complete_responses(make_topic, produce, make_consumer):
-    """Offsets, times, keys and values of all partitions; the position stands behind them."""
+    """Offsets, timestamps, keys and values of all partitions; the position is after them."""
     topic = make_topic(partitions=3)
     for partition in range(3):
         produce(topic, [b"%d:%d" % (partition, index) for index in range(100)], partition)
@@ -114,7 +114,7 @@ def test_columns_to_arrow(make_topic, produce, make_consumer):
 
 
 def test_iteration_moves_the_position_by_record(make_topic, produce, make_consumer):
-    """A position, and what is committed by it, never stands behind a record that was not handed out."""
+    """Position and committed offset never pass a record that was not returned."""
     topic = make_topic()
     produce(topic, [b"%d" % index for index in range(50)])
     consumer = make_consumer(topic)
@@ -130,7 +130,7 @@ def test_iteration_moves_the_position_by_record(make_topic, produce, make_consum
 
 
 def test_seek_during_iteration(make_topic, produce, make_consumer):
-    """The iteration goes on at the new place with its next step."""
+    """The iteration continues at the new position."""
     topic = make_topic()
     produce(topic, [b"%d" % index for index in range(30)])
     consumer, seen = make_consumer(topic), []
@@ -165,7 +165,7 @@ def test_seek_by_time_and_to_ends(make_topic, produce, make_consumer):
 
 
 def test_auto_offset_reset(make_topic, produce, broker, make_consumer):
-    """earliest, latest, so long ago, or nowhere."""
+    """earliest, latest, by_duration and none."""
     topic = make_topic()
     partition = TopicPartition(topic, 0)
     now_ms = int(time.time() * 1000)
@@ -183,7 +183,7 @@ def test_auto_offset_reset(make_topic, produce, broker, make_consumer):
 
 
 def test_out_of_range_offset_is_reset_or_raised(make_topic, produce, make_consumer):
-    """Goes where auto.offset.reset says, or is told."""
+    """With and without a reset policy."""
     topic = make_topic()
     partition = TopicPartition(topic, 0)
     produce(topic, [b"a", b"b"])
@@ -211,7 +211,7 @@ def test_paused_partitions_return_nothing(make_topic, produce, make_consumer):
 
 
 def test_pause_of_a_partly_read_partition(make_topic, produce, make_consumer):
-    """Nothing is lost and nothing comes twice."""
+    """No records are lost or duplicated."""
     topic = make_topic()
     partition = TopicPartition(topic, 0)
     produce(topic, [b"%d" % n for n in range(100)])
@@ -234,7 +234,7 @@ def test_max_poll_records(make_topic, produce, make_consumer):
 
 
 def test_small_fetch_limits_make_progress(make_topic, produce, make_consumer):
-    """Limits below the size of a batch still make progress."""
+    """Limits smaller than a batch."""
     topic = make_topic(partitions=2)
     for partition in range(2):
         produce(topic, [b"x" * 1000 + b"%d" % n for n in range(100)], partition)
@@ -244,7 +244,7 @@ def test_small_fetch_limits_make_progress(make_topic, produce, make_consumer):
 
 
 def test_buffered_responses_are_limited(make_topic, produce, make_consumer):
-    """A reader that is slow does not pile up answers: two of each broker wait at most."""
+    """At most two responses per broker are buffered for a slow reader."""
     topic = make_topic(partitions=2)
     for partition in range(2):
         produce(topic, [b"x" * 10_000] * 400, partition, batch_size=50_000)
@@ -258,7 +258,7 @@ def test_buffered_responses_are_limited(make_topic, produce, make_consumer):
 
 
 def test_missing_topic_is_read_once_created(broker, new_name, produce):
-    """Assigned before it is made, read once it is there; and metadata is not asked for without end meanwhile."""
+    """A topic assigned before its creation; metadata requests are limited meanwhile."""
     from tests.compat.conftest import create_topic
 
     topic = new_name()
@@ -274,7 +274,7 @@ def test_missing_topic_is_read_once_created(broker, new_name, produce):
 
 
 def test_poll_returns_when_records_arrive(make_topic, produce, make_consumer):
-    """A poll returns as soon as there is something."""
+    """A waiting poll returns immediately."""
     topic = make_topic()
     consumer = make_consumer(topic)
     assert consumer.poll(0.2) == []
@@ -288,7 +288,7 @@ def test_poll_returns_when_records_arrive(make_topic, produce, make_consumer):
 
 
 def test_deserializers_and_interceptors(make_topic, produce, make_consumer):
-    """Nulls stay null; interceptors see records before the user does."""
+    """Nulls stay null; interceptors run before records are returned."""
 
     class UpperInterceptor:
         def on_consume(self, records):
@@ -311,7 +311,7 @@ def test_wakeup_interrupts_a_poll(make_topic, make_consumer):
 
 
 def test_assign_keeps_positions(make_topic, produce, make_consumer):
-    """What was assigned before keeps its place."""
+    """Partitions assigned before keep their position."""
     topic = make_topic(partitions=2)
     for index in range(2):
         produce(topic, [b"%d" % n for n in range(5)], index)

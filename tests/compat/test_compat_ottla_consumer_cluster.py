@@ -1,4 +1,4 @@
-"""What one node cannot show, against three nodes of Apache Kafka: the closest replica, leaders that change, coordinators that move."""
+"""Against three Apache Kafka nodes: closest replica, leader changes, coordinator changes."""
 
 import time
 
@@ -12,7 +12,7 @@ NODES = 3
 
 
 class Node(ApacheKafka):
-    """One of three, in a rack of its own."""
+    """One of three nodes, in its own rack."""
 
     def __init__(self, number, controller_port):
         racks = {
@@ -76,7 +76,7 @@ def wait_for(node):
 
 @pytest.fixture(autouse=True)
 def require_live_broker():
-    """The broker of the other tests is not needed here."""
+    """Disabled: these tests do not use the common broker."""
 
 
 def bootstrap(cluster):
@@ -84,7 +84,7 @@ def bootstrap(cluster):
 
 
 def make_topic(cluster, name, leaders):
-    """One partition for each leader, with the others as followers."""
+    """Create a partition per leader, with the other nodes as followers."""
     from confluent_kafka.admin import AdminClient, NewTopic
 
     admin = AdminClient({"bootstrap.servers": bootstrap(cluster)})
@@ -118,7 +118,7 @@ def states(consumer):
 
 
 def test_closest_replica_is_read(cluster):
-    """The leader names the follower in the consumer's rack; when that follower goes, the leader is read again."""
+    """The consumer reads from the follower in its rack, and from the leader once that follower stops."""
     make_topic(cluster, "near", [1])
     fill(cluster, "near", 1, range(50))
     partition = TopicPartition("near", 0)
@@ -141,7 +141,7 @@ def test_closest_replica_is_read(cluster):
 
 
 def test_leader_and_coordinator_failover(cluster):
-    """A broker dies that leads partitions and perhaps coordinates the group: everything is read once, by positions that were committed."""
+    """A leader, possibly also the coordinator, crashes: everything is read once, from committed positions."""
     make_topic(cluster, "moving", [2, 3, 1])
     fill(cluster, "moving", 3, range(100))
     configs = {

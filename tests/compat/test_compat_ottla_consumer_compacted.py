@@ -1,4 +1,4 @@
-"""Compacted partitions have gaps: positions pass them."""
+"""Consumers skip the offset gaps of compacted partitions."""
 
 import time
 
@@ -9,7 +9,7 @@ from ottla.client import Consumer, TopicPartition
 
 @pytest.fixture
 def compacted(broker, make_topic):
-    """A topic whose closed segments hold the last value of each key, once the cleaner has been there."""
+    """A compacted topic after the cleaner ran."""
     from confluent_kafka import Producer
 
     topic = make_topic(

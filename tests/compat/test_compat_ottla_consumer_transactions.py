@@ -1,4 +1,4 @@
-"""What a reader of committed records sees: nothing of aborted transactions, nothing behind an open one, and no markers."""
+"""read_committed: no aborted records, nothing after an open transaction, no markers."""
 
 import time
 
@@ -17,7 +17,7 @@ def require_transactions(api_keys):
 
 @pytest.fixture
 def transact(broker, new_name):
-    """Write values in a transaction that ends in one way or another; returned is the producer."""
+    """Write values in a transaction and end it as requested. Returns the producer."""
     from confluent_kafka import Producer
 
     def write(topic, values, end, codec="none"):
@@ -69,7 +69,7 @@ def test_aborted_records_are_filtered(broker, make_topic, transact, codec):
 
 
 def test_open_transaction_limits_read_committed(broker, make_topic, transact):
-    """They read up to where it begins, and on when it ends; others between see only what was committed."""
+    """Readers stop at its start and continue when it ends."""
     topic = make_topic()
     transact(topic, [b"a"], "commit")
     open_one = transact(topic, [b"b"], "leave open")
@@ -81,7 +81,7 @@ def test_open_transaction_limits_read_committed(broker, make_topic, transact):
 
 
 def test_trailing_markers_are_skipped(broker, make_topic, transact):
-    """A partition that ends with an aborted transaction is read to its end, and the lag says so."""
+    """A partition that ends with an aborted transaction is read to its end, with lag 0."""
     topic = make_topic()
     transact(topic, [b"a"], "abort")
     assert read(broker, topic, "read_committed", 0)[1:] == (2, 2)

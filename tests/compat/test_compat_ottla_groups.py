@@ -1,6 +1,6 @@
-"""`ottla.client`'s consumers in groups: alone, together, and beside members of other makes.
+"""Consumers of `ottla.client` in groups: alone, together and with other clients.
 
-Every partition is owned once, what was committed does not go back, and members come, go and crash.
+Every partition has one owner and committed offsets never decrease, while members join, leave and crash.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ def require_groups(api_keys):
 
 @pytest.fixture
 def fill(broker):
-    """So many numbered values in each partition."""
+    """Send numbered values to each partition."""
     from confluent_kafka import Producer
 
     def send(topic, partitions, count, start=0):
@@ -45,7 +45,7 @@ def fill(broker):
 
 
 class Worker:
-    """A consumer that polls on its own, and notes what it hears."""
+    """A consumer that polls in a task and records its callbacks."""
 
     def __init__(self, bootstrap, topics, **configs):
         self.consumer = AsyncConsumer(bootstrap_servers=bootstrap, **{**QUICK, **configs})
@@ -72,7 +72,7 @@ class Worker:
         await self.consumer.close()
 
     async def crash(self):
-        """Gone without a word: no commit, no goodbye."""
+        """Stop without a commit or LeaveGroup."""
         self.task.cancel()
         await asyncio.gather(self.task, return_exceptions=True)
         engine = self.consumer._engine
@@ -84,12 +84,12 @@ class Worker:
 async def wait_until(condition, seconds=30):
     deadline = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
+        assert time.monotonic() < deadline, "condition not met in time"
         await asyncio.sleep(0.02)
 
 
 def owned_once(workers, topic, partitions):
-    """Whether each partition is read by one of them, and everybody has some."""
+    """Return whether each partition has one owner and each worker owns some."""
     owned = [partition for worker in workers for partition in worker.owned]
     return sorted(owned) == [TopicPartition(topic, index) for index in range(partitions)] and all(
         worker.owned for worker in workers
@@ -101,7 +101,7 @@ STRATEGIES = ["range", "roundrobin", "sticky", "cooperative-sticky"]
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 async def test_group_survives_joins_leaves_and_crashes(broker, make_topic, fill, new_name, strategy):
-    """Three join one after another, one leaves, one crashes: each record is read, and most of them once."""
+    """Three join in turn, one leaves, one crashes: all records are read, most of them once."""
     topic, group = make_topic(partitions=6), new_name()
     fill(topic, 6, 50)
     configs = {"group_id": group, "partition_assignment_strategy": strategy, "auto_commit_interval_ms": 100}
@@ -130,7 +130,7 @@ async def test_group_survives_joins_leaves_and_crashes(broker, make_topic, fill,
 
 
 async def test_cooperative_members_keep_reading(broker, make_topic, fill, new_name):
-    """A newcomer takes some partitions; those that stay are never revoked."""
+    """A new member gets some partitions; the others are never revoked."""
     topic = make_topic(partitions=4)
     configs = {"group_id": new_name(), "partition_assignment_strategy": "cooperative-sticky"}
     first = Worker(broker.bootstrap, [topic], **configs)
@@ -145,7 +145,7 @@ async def test_cooperative_members_keep_reading(broker, make_topic, fill, new_na
 
 
 async def test_static_member_restarts_without_a_rebalance(broker, make_topic, new_name):
-    """It is given what it had, and the others hear nothing."""
+    """It gets its partitions back, without callbacks on the others."""
     topic, group = make_topic(partitions=4), new_name()
     other = Worker(broker.bootstrap, [topic], group_id=group, group_instance_id="other")
     static = Worker(broker.bootstrap, [topic], group_id=group, group_instance_id="static")
@@ -173,7 +173,7 @@ async def test_replaced_static_member_is_fenced(broker, make_topic, new_name):
 
 
 async def test_member_that_polls_too_late_is_removed(broker, make_topic, fill, new_name):
-    """Its partitions go to another, its commits are refused, and when it polls again it hears of its loss."""
+    """Its partitions are reassigned, its commits fail, and its next poll calls on_lost."""
     topic, group = make_topic(partitions=2), new_name()
     fill(topic, 2, 10)
     lost = []
@@ -199,7 +199,7 @@ async def test_member_that_polls_too_late_is_removed(broker, make_topic, fill, n
 
 
 async def test_manual_commits(broker, make_topic, fill, new_name):
-    """By hand, with metadata, for partitions of one's own choice; and those who come later begin there."""
+    """Commits with metadata for chosen partitions; later consumers start there."""
     topic, group = make_topic(partitions=2), new_name()
     fill(topic, 2, 20)
     partitions = [TopicPartition(topic, index) for index in range(2)]
@@ -224,7 +224,7 @@ async def test_manual_commits(broker, make_topic, fill, new_name):
 
 
 async def test_close_commits_and_leaves(broker, make_topic, fill, new_name):
-    """What was handed out is committed, so that the next member begins behind it, at once."""
+    """Returned records are committed, so the next member continues after them immediately."""
     topic, group = make_topic(), new_name()
     fill(topic, 1, 100)
     revoked = []
@@ -242,7 +242,7 @@ async def test_close_commits_and_leaves(broker, make_topic, fill, new_name):
 
 
 async def test_new_partitions_and_topics_are_assigned(broker, make_topic, fill, new_name):
-    """The leader spreads partitions that were added, and topics that begin to match a pattern."""
+    """The leader assigns added partitions and new topics that match the pattern."""
     from confluent_kafka.admin import AdminClient, NewPartitions
 
     topic = make_topic(partitions=1)
@@ -266,7 +266,7 @@ async def test_new_partitions_and_topics_are_assigned(broker, make_topic, fill, 
 
 
 async def test_removed_only_member_cannot_commit(broker, make_topic, fill, new_name):
-    """The group is empty then, and would take offsets from anybody."""
+    """The group is empty then and accepts commits from non-members."""
     topic = make_topic()
     fill(topic, 1, 10)
     configs = {"group_id": new_name(), "max_poll_interval_ms": 500, "enable_auto_commit": False}
@@ -300,7 +300,7 @@ async def test_interceptors_get_commits(broker, make_topic, new_name):
 
 
 async def test_topic_created_after_subscribe_is_read(broker, make_topic, fill, new_name):
-    """Whoever subscribed to it before does not wait for the metadata to grow old."""
+    """Without waiting for metadata.max.age.ms."""
     from tests.compat.conftest import create_topic
 
     topic = new_name()
@@ -313,7 +313,7 @@ async def test_topic_created_after_subscribe_is_read(broker, make_topic, fill, n
 
 
 async def test_commit_in_on_revoked(broker, make_topic, fill, new_name):
-    """In the callback they are still this member's."""
+    """During the callback the member still owns them."""
     topic, group = make_topic(partitions=2), new_name()
     fill(topic, 2, 10)
     committed = []
@@ -338,7 +338,7 @@ async def test_commit_in_on_revoked(broker, make_topic, fill, new_name):
 
 
 def test_blocking_consumer_in_a_group(broker, make_topic, fill, new_name):
-    """Callbacks run in the thread that polls, and may commit there."""
+    """Callbacks run in the polling thread and may commit."""
     import threading
 
     topic, group = make_topic(partitions=2), new_name()
@@ -362,7 +362,7 @@ def test_blocking_consumer_in_a_group(broker, make_topic, fill, new_name):
 
 
 async def split_partitions(broker, topic, group, strategy, *, ottla_first, make, poll, assigned):
-    """A group of one of ours and one of theirs, joined in either order: each has two of the four partitions."""
+    """Run a group of an Ottla consumer and another client: each gets two of four partitions."""
     ours = (
         Worker(broker.bootstrap, [topic], group_id=group, partition_assignment_strategy=strategy)
         if ottla_first
@@ -391,10 +391,10 @@ async def split_partitions(broker, topic, group, strategy, *, ottla_first, make,
     assert both == [(topic, index) for index in range(4)]
 
 
-@pytest.mark.parametrize("ours_first", [True, False], ids=["ours leads", "theirs leads"])
+@pytest.mark.parametrize("ottla_first", [True, False], ids=["ours leads", "theirs leads"])
 @pytest.mark.parametrize("strategy", ["range", "roundrobin", "sticky"])
 async def test_group_with_kafka_python(broker, make_topic, new_name, strategy, ottla_first):
-    """Whoever leads reads the other's subscription, and the other its assignment."""
+    """Either member may be the leader and must read the other's subscription."""
     from kafka import KafkaConsumer
     from kafka.coordinator.assignors.range import RangePartitionAssignor
     from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
@@ -415,7 +415,7 @@ async def test_group_with_kafka_python(broker, make_topic, new_name, strategy, o
             session_timeout_ms=6_000,
             heartbeat_interval_ms=200,
         )
-        theirs.partitions_for_topic(topic)  # a leader that does not know it yet spreads nothing, and stays with that
+        theirs.partitions_for_topic(topic)  # a leader without metadata of the topic would assign nothing
         theirs.subscribe([topic])
         return theirs
 
@@ -431,7 +431,7 @@ async def test_group_with_kafka_python(broker, make_topic, new_name, strategy, o
     )
 
 
-@pytest.mark.parametrize("ours_first", [True, False], ids=["ours leads", "theirs leads"])
+@pytest.mark.parametrize("ottla_first", [True, False], ids=["ours leads", "theirs leads"])
 @pytest.mark.parametrize("strategy", ["range", "roundrobin", "cooperative-sticky"])
 async def test_group_with_librdkafka(broker, make_topic, new_name, strategy, ottla_first):
     from confluent_kafka import Consumer as Theirs

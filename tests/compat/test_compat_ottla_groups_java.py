@@ -1,4 +1,4 @@
-"""Groups that `ottla.client` shares with Java's consumer, whoever leads."""
+"""Groups of `ottla.client` and Java's consumer, with either as the leader."""
 
 import asyncio
 import subprocess
@@ -27,7 +27,7 @@ def require_groups(api_keys, java_tools):
 
 
 class JavaMember:
-    """Kafka's console consumer; it prints the partition and value of each record."""
+    """Kafka's console consumer, printing partition and value of each record."""
 
     def __init__(self, broker, topic, group, strategy, path):
         config = path / "consumer.properties"
@@ -56,7 +56,7 @@ class JavaMember:
             )
 
     def seen(self):
-        """Partitions and values that it printed."""
+        """Return the printed partitions and values."""
         lines = [line for line in self.path.read_text().split("\n")[:-1] if line.startswith("Partition:")]
         return [(int(line.split("\t")[0].removeprefix("Partition:")), line.split("\t")[1]) for line in lines]
 
@@ -77,14 +77,14 @@ def fill(broker, topic, value):
 async def wait_until(condition, seconds=40):
     deadline = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
+        assert time.monotonic() < deadline, "condition not met in time"
         await asyncio.sleep(0.05)
 
 
-@pytest.mark.parametrize("ours_first", [True, False], ids=["ours leads", "java leads"])
+@pytest.mark.parametrize("ottla_first", [True, False], ids=["ours leads", "java leads"])
 @pytest.mark.parametrize("strategy", list(CLASSES))
 async def test_group_with_java(broker, make_topic, new_name, tmp_path, strategy, ottla_first):
-    """Each has half of the partitions, each record is read by the one that has its partition, and ours takes all over in the end."""
+    """Each owns half of the partitions and reads their records; in the end Ottla's consumer owns all."""
     topic, group = make_topic(partitions=PARTITIONS), new_name()
     ours = AsyncConsumer(
         bootstrap_servers=broker.bootstrap, group_id=group, partition_assignment_strategy=strategy, **QUICK

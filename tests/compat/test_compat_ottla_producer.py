@@ -1,6 +1,6 @@
-"""`ottla.client`'s producer: what it writes is what others read, and what it says where something is missing or breaks.
+"""Producer of `ottla.client`: what other clients read, and errors.
 
-The same tests run against Ottla and, by OTTLA_COMPAT_BOOTSTRAP, against Apache Kafka.
+The same tests run against Ottla and, with OTTLA_COMPAT_BOOTSTRAP, against Apache Kafka.
 """
 
 import asyncio
@@ -44,7 +44,7 @@ def make_producer(broker):
 
 
 def read(bootstrap, topic, partition=0, count=None):
-    """The records of a partition, as confluent-kafka reads them: offset, timestamp, key, value, headers."""
+    """Read a partition with confluent-kafka: offset, timestamp, key, value, headers."""
     from confluent_kafka import Consumer, TopicPartition
 
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "none", "enable.auto.commit": False})
@@ -112,7 +112,7 @@ def test_serializers_and_interceptors(broker, make_topic, make_producer):
 
 
 def test_key_partitions_equal_java_client(broker, make_topic, make_producer):
-    """librdkafka calls Java's partitioner murmur2_random."""
+    """librdkafka's name for Java's partitioner is murmur2_random."""
     from confluent_kafka import Producer as Theirs
 
     topics = [make_topic(partitions=7) for _ in range(2)]
@@ -126,7 +126,7 @@ def test_key_partitions_equal_java_client(broker, make_topic, make_producer):
     found = [
         [sorted(record[2] for record in read(broker.bootstrap, topic, index)) for index in range(7)] for topic in topics
     ]
-    # librdkafka takes an empty key for none
+    # librdkafka treats an empty key as none
     assert [sorted({*part} - {b""}) for part in found[0]] == [sorted({*part} - {b""}) for part in found[1]]
 
 
@@ -157,7 +157,7 @@ def test_all_acks_settings_deliver(broker, make_topic, make_producer, acks):
 
 
 def test_producer_is_thread_safe(broker, make_topic, make_producer):
-    """Each thread's records are in its order, and there once."""
+    """Each thread's records are in order, without duplicates."""
     topic = make_topic()
     producer = make_producer(batch_size=2000)
     futures = {}
@@ -190,7 +190,7 @@ def test_done_callbacks(make_topic, make_producer):
 
 
 def test_unknown_topic_raises(broker, make_producer, new_name, api_keys):
-    """A topic whose name is bad is refused at once; one that cannot be made is waited for."""
+    """An invalid name fails at once; a missing topic is waited for."""
     producer = make_producer(max_block_ms=500)
     with pytest.raises(BrokerError, match="INVALID_TOPIC_EXCEPTION"):
         producer.send("bad/name", b"x")
@@ -203,7 +203,7 @@ def test_unknown_topic_raises(broker, make_producer, new_name, api_keys):
 
 
 def test_added_partition_is_found(broker, make_topic, make_producer):
-    """Naming one is reason enough to look for it."""
+    """Sending to an unknown partition updates the metadata."""
     topic = make_topic()
     producer = make_producer(max_block_ms=10_000)
     producer.send(topic, b"x").result(30)
@@ -232,7 +232,7 @@ def test_too_large_batch_is_split(broker, make_topic, make_producer):
 
 
 def test_record_rejected_by_the_topic(make_topic, make_producer):
-    """The others are told that it was not them."""
+    """The other records' errors say that another record was invalid."""
     topic = make_topic(cleanup_policy="compact")
     producer = make_producer(linger_ms=50)
     good, bad = producer.send(topic, b"x", b"key"), producer.send(topic, b"x")
@@ -244,7 +244,7 @@ def test_record_rejected_by_the_topic(make_topic, make_producer):
 
 
 def test_unreachable_bootstrap_raises():
-    """The error names the address and what to do."""
+    """The error names the address and the fix."""
     port = free_port()
     with (
         Producer(bootstrap_servers=f"127.0.0.1:{port}", max_block_ms=400) as producer,
@@ -297,12 +297,12 @@ def test_async_producer(broker, make_topic):
     assert len(read(broker.bootstrap, topic)) == 502
 
 
-# Trouble: with a broker of the test's own
+# Faults, with the test's own broker
 
 
 @pytest.fixture
 def proxied_broker():
-    """A broker behind a proxy, of the kind that is tested."""
+    """A broker behind a proxy."""
     kind = ApacheKafka if os.environ.get("OTTLA_COMPAT_BOOTSTRAP") else OttlaProcess
     proxy = FaultyProxy()
     port = free_port()
@@ -315,7 +315,7 @@ def proxied_broker():
 
 
 def test_lost_connections_cause_no_loss_or_duplicates(proxied_broker):
-    """Answers get lost after their records are in the log; the connections break; the producer goes on."""
+    """Responses are lost after the append and connections break; the producer continues."""
     proxy, broker = proxied_broker
     with Producer(
         bootstrap_servers=f"127.0.0.1:{proxy.port}", batch_size=500, linger_ms=1, retry_backoff_ms=10
@@ -339,7 +339,7 @@ def test_lost_connections_cause_no_loss_or_duplicates(proxied_broker):
 
 
 def test_broker_restart(broker):
-    """Killed and started again in between: the log has everything once, in order."""
+    """The broker is killed and restarted: the log has all records once, in order."""
     kind = ApacheKafka if broker.process is None else OttlaProcess
     with kind() as mine, Producer(bootstrap_servers=mine.bootstrap, batch_size=300, linger_ms=1) as producer:
         futures = [producer.send("numbers", b"%d" % index) for index in range(200)]
@@ -355,7 +355,7 @@ def test_broker_restart(broker):
 
 
 def test_records_for_a_dead_broker_expire(broker):
-    """What cannot be delivered fails in time, and memory is bounded meanwhile."""
+    """Undeliverable records fail in time, and memory stays limited."""
     kind = ApacheKafka if broker.process is None else OttlaProcess
     settings = {"delivery_timeout_ms": 6000, "request_timeout_ms": 3000, "buffer_memory": 40_000, "max_block_ms": 3000}
     with kind() as mine, Producer(bootstrap_servers=mine.bootstrap, **settings) as producer:

@@ -1,4 +1,4 @@
-"""A consumer without a group finds its place: by offset, by time, at either end."""
+"""Consumers without a group seek by offset, by time and to both ends."""
 
 import pytest
 
@@ -12,7 +12,7 @@ COUNT = 40
 
 @pytest.fixture
 def filled(broker: Broker, make_topic: MakeTopic) -> str:
-    """Two partitions: the first with timestamps 1,000 ms apart in batches and segments of their own size, the second with none."""
+    """Two partitions: one with timestamps 1,000 ms apart in several batches and segments, one empty."""
     topic = make_topic(2, segment_bytes="1048576", index_interval_bytes="200")
     for start in range(0, COUNT, 5):
         records = [
@@ -30,14 +30,14 @@ def test_ends_of_a_partition(broker: Broker, client: Client, filled: str) -> Non
 
 @pytest.mark.parametrize("start", [0, 1, 4, 5, 17, 39])
 def test_seek_by_offset(broker: Broker, client: Client, filled: str, start: int) -> None:
-    """Also into the middle of a batch: the records before it are not shown."""
+    """Also into the middle of a batch, skipping its earlier records."""
     end = min(start + 7, COUNT)
     found = client.consume(broker.bootstrap, filled, {0: start}, {0: end})
     assert [(record.offset, record.key) for record in found] == [(i, b"%d" % i) for i in range(start, end)]
 
 
 def test_seek_by_time(broker: Broker, client: Client, filled: str) -> None:
-    """The first record at or after the moment; none beyond the last."""
+    """The first record at or after a timestamp; none after the last."""
     moments = {
         START_MS - 1: 0,
         START_MS: 0,
@@ -48,6 +48,6 @@ def test_seek_by_time(broker: Broker, client: Client, filled: str) -> None:
     }
     found = {moment: client.offsets(broker.bootstrap, filled, [0], moment)[0] for moment in moments}
     assert found == moments
-    # librdkafka gives the end offset where there is none; the others say that there is none.
+    # Without such a record librdkafka returns the end offset, the others return none.
     beyond = client.offsets(broker.bootstrap, filled, [0, 1], START_MS + 39_001)
     assert beyond in ({0: None, 1: None}, {0: COUNT, 1: 0})

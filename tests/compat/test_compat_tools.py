@@ -1,4 +1,4 @@
-"""Kafka's own command line tools, against the broker and on its files."""
+"""Kafka's command line tools, with the broker and with its files."""
 
 import json
 import re
@@ -22,7 +22,7 @@ Run = Callable[..., ToolResult]
 @pytest.fixture
 def run(broker: Broker, java_tools: Jvm) -> Run:
     def run_tool(name: str, *args: str, stdin: bytes = b"", status: int = 0) -> ToolResult:
-        where = ("--bootstrap-server", broker.bootstrap)  # behind a subcommand's name, and before one in a few tools
+        where = ("--bootstrap-server", broker.bootstrap)  # after a subcommand's name, but before it in a few tools
         ordered = (*where, *args) if name.endswith(("FeatureCommand", "MetadataQuorumCommand")) else (*args, *where)
         done = java_tools.tool(name, *ordered, stdin=stdin)
         assert done.status == status, f"{name} {args} ended with {done.status}:\n{done.out}{done.err}"
@@ -37,7 +37,7 @@ def need(api_keys: frozenset[int], key: int, what: str) -> None:
 
 
 def test_kafka_topics(broker: Broker, run: Run, new_name: Callable[[], str]) -> None:
-    """Create, list, describe, add partitions, delete; and the errors in between."""
+    """Create, list, describe, add partitions, delete; and errors."""
     tool, topic = TOOLS + "TopicCommand", new_name()
     assert (
         f"Created topic {topic}."
@@ -48,7 +48,10 @@ def test_kafka_topics(broker: Broker, run: Run, new_name: Callable[[], str]) -> 
     assert topic in run(tool, "--list").lines()
 
     head, *partitions = run(tool, "--describe", "--topic", topic).lines()
-    shape = rf"Topic: {topic}\tTopicId: [\w-]{{22}}\tPartitionCount: 2\tReplicationFactor: 1\tConfigs: (min.insync.replicas=1,)?(.*)"
+    shape = (
+        rf"Topic: {topic}\tTopicId: [\w-]{{22}}\tPartitionCount: 2\tReplicationFactor: 1\t"
+        r"Configs: (min.insync.replicas=1,)?(.*)"
+    )
     assert re.fullmatch(shape, head)[2] == "retention.ms=1000000"  # type: ignore[index]
     node = re.search(r"Leader: (\d+)", partitions[0])[1]  # type: ignore[index]
     assert [line.split("\tElr")[0].strip() for line in partitions] == [
@@ -145,7 +148,7 @@ def test_consumer_perf_test(run: Run, make_topic: MakeTopic, api_keys: frozenset
 
 
 def test_kafka_configs_describe(run: Run, make_topic: MakeTopic) -> None:
-    """The topic's own config with its synonyms, and all of them with their defaults."""
+    """The topic's own configs with synonyms, and all configs with defaults."""
     topic = make_topic(1, retention_ms="1000000", cleanup_policy="compact")
     tool = "kafka.admin.ConfigCommand"
     own = run(tool, "--describe", "--topic", topic).lines()
@@ -214,7 +217,7 @@ def test_kafka_features(run: Run) -> None:
 
 
 def test_kafka_features_upgrade(run: Run) -> None:
-    """To what it is already, and what it cannot be; a dry run of the way down."""
+    """To the current level, to an unsupported level, and a downgrade as a dry run."""
     tool, feature = TOOLS + "FeatureCommand", "eligible.leader.replicas.version"
     assert f"{feature} was upgraded to 1." in run(tool, "upgrade", "--feature", f"{feature}=1").out
     assert f"Could not upgrade {feature} to 2." in run(tool, "upgrade", "--feature", f"{feature}=2", status=1).out
@@ -222,7 +225,7 @@ def test_kafka_features_upgrade(run: Run) -> None:
 
 
 def test_kafka_metadata_quorum(run: Run) -> None:
-    """One voter, which leads and has all that is committed."""
+    """One voter, which is the leader and has no lag."""
     status = dict(line.split(":", 1) for line in run(TOOLS + "MetadataQuorumCommand", "describe", "--status").lines())
     node = status["LeaderId"].strip()
     assert int(status["LeaderEpoch"]) > 0
@@ -235,7 +238,7 @@ def test_kafka_metadata_quorum(run: Run) -> None:
 
 
 def test_kafka_log_dirs(broker: Broker, run: Run, make_topic: MakeTopic) -> None:
-    """Sizes are those of the files."""
+    """Sizes equal the files' sizes."""
     topic = make_topic(2)
 
     def sizes() -> dict[str, int]:
@@ -271,7 +274,7 @@ def test_kafka_topics_describes_page_by_page(run: Run, make_topic: MakeTopic) ->
 
 
 def test_kafka_configs_alter(broker: Broker, run: Run, make_topic: MakeTopic) -> None:
-    """What is set counts at once, is described, and goes away again."""
+    """A set config takes effect immediately, is described, and can be deleted."""
     topic, tool = make_topic(1), "kafka.admin.ConfigCommand"
     run(tool, "--alter", "--topic", topic, "--add-config", "max.message.bytes=500,cleanup.policy=[compact,delete]")
     assert sorted(line.split()[0] for line in run(tool, "--describe", "--topic", topic).lines()[1:]) == [
@@ -288,7 +291,7 @@ def test_kafka_configs_alter(broker: Broker, run: Run, make_topic: MakeTopic) ->
 
 
 def test_kafka_configs_alter_broker(run: Run) -> None:
-    """For one broker, and for all."""
+    """For one broker and for all."""
     tool, name = "kafka.admin.ConfigCommand", "log.message.timestamp.after.max.ms"
     node = re.search(r"\(id: (\d+) ", run(TOOLS + "BrokerApiVersionsCommand").out)[1]  # type: ignore[index]
     for which in (("--broker", node), ("--broker-defaults",)):
@@ -322,7 +325,7 @@ def test_kafka_delete_records(broker: Broker, run: Run, make_topic: MakeTopic, t
 
 
 def test_kafka_leader_election(run: Run, make_topic: MakeTopic) -> None:
-    """One replica, which leads already."""
+    """One replica, which is already the leader."""
     topic = make_topic(1)
     out = run(TOOLS + "LeaderElectionCommand", "--election-type", "preferred", "--topic", topic, "--partition", "0").out
     assert "Valid replica already elected for partitions" in out
@@ -336,7 +339,7 @@ def test_kafka_acls_without_an_authorizer(run: Run) -> None:
 @pytest.fixture
 def data_dir(broker: Broker) -> Path:
     if broker.data_dir is None:
-        pytest.skip("the files of a broker that runs elsewhere are not here (OTTLA_COMPAT_DATA)")
+        pytest.skip("the data directory of this broker is unknown (set OTTLA_COMPAT_DATA)")
     return broker.data_dir
 
 
@@ -358,7 +361,7 @@ def dump(java_tools: Jvm, *args: str) -> str:
 def test_kafka_dump_log_reads_a_partition(
     broker: Broker, java_tools: Jvm, make_topic: MakeTopic, data_dir: Path
 ) -> None:
-    """The records of several segments, and every index agrees with its log."""
+    """Records of several segments, and consistent indexes."""
     topic = make_topic(1, segment_bytes="1048576", index_interval_bytes="1000")
     records = [Sent(0, b"key-%d" % i, noise(20_000, i), (("h", b"1"),), START_MS + i) for i in range(120)]
     for start in range(0, 120, 3):
@@ -371,9 +374,9 @@ def test_kafka_dump_log_reads_a_partition(
         r"^\| offset: (\d+) CreateTime: (\d+) keySize: \d+ valueSize: 20000 sequence: -1 headerKeys: \[h\] key: (\S+)"
     )
     assert re.findall(line, out, re.MULTILINE) == [(str(i), str(START_MS + i), f"key-{i}") for i in range(120)]
-    finished_logs = logs[:-1]  # the active segment's indexes may be in memory, or allocated beyond their last entry
+    finished_logs = logs[:-1]  # the active segment's indexes may be in memory or preallocated
     indexes = [log.with_suffix(suffix) for log in finished_logs for suffix in (".index", ".timeindex")]
-    deadline = time.monotonic() + 10  # a closed segment's indexes are written a moment later
+    deadline = time.monotonic() + 10  # a closed segment's indexes are written with a delay
     while not all(index.exists() for index in indexes) and time.monotonic() < deadline:
         time.sleep(0.01)
     assert re.search(

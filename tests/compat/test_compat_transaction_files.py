@@ -1,4 +1,4 @@
-"""Kafka's own tool reads the files of a log with transactions, and says of them what was put there."""
+"""Kafka's tool reads the files of a log with transactions."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Bytes on a connection: pipelined, in pieces, too many, too few, or read too slowly."""
+"""Byte streams: pipelined, in pieces, oversized, incomplete, or read slowly."""
 
 import random
 import re
@@ -43,14 +43,14 @@ def end_offset(topic: str) -> ListOffsetsRequest:
 
 @pytest.fixture
 def ready_topic(broker: Broker, make_topic: MakeTopic) -> str:
-    """A topic whose leader knows that it is one."""
+    """A topic whose leader is ready."""
     topic = make_topic(1, max_message_bytes="20000000")
     wait_for_leader(broker, topic)
     return topic
 
 
 def resident_bytes(pid: int) -> int:
-    """Resident memory of a process; 0 where there is no /proc to read it from."""
+    """Return the resident memory of a process, or 0 without /proc."""
     status = Path(f"/proc/{pid}/status")
     found = re.search(r"^VmRSS:\s+(\d+) kB", status.read_text(), re.MULTILINE) if status.exists() else None
     return int(found[1]) * 1024 if found else 0
@@ -73,13 +73,13 @@ def some_requests(topic: str, count: int) -> list[tuple[Message, int]]:
         (produce(topic, b"value", acks=1), 3),
         (fetch(topic, 0), 12),
         (end_offset(topic), 7),
-        (fetch(topic, 0, min_bytes=1 << 20, max_wait_ms=20), 4),  # it waits: those behind it must not overtake it
+        (fetch(topic, 0, min_bytes=1 << 20, max_wait_ms=20), 4),  # it waits, and later requests must not overtake it
     ]
     return [chosen.choice(kinds) for _ in range(count)]
 
 
 def test_pipelined_requests_get_responses_in_order(broker: Broker, ready_topic: str) -> None:
-    """A hundred requests in one write; each response is of the kind and the version that was asked for."""
+    """A hundred requests in one write; each response has the type and version of its request."""
     requests = some_requests(ready_topic, 100)
     with RawConnection(broker.address) as connection:
         connection.send_bytes(
@@ -116,7 +116,7 @@ def test_request_sent_byte_by_byte(broker: Broker, ready_topic: str) -> None:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_requests_in_arbitrary_pieces(broker: Broker, ready_topic: str, seed: int) -> None:
-    """Pieces that end inside sizes, headers and batches, and hold several requests."""
+    """Pieces end inside sizes, headers and batches, and contain several requests."""
     chosen = random.Random(seed)
     requests = [*some_requests(ready_topic, 30), (produce(ready_topic, noise(100_000, seed)), 11)]
     stream = b"".join(framed(request_bytes(request, version, i)) for i, (request, version) in enumerate(requests))
@@ -156,7 +156,7 @@ INVALID_LENGTHS = {
 }
 
 
-@pytest.mark.parametrize("bomb", INVALID_LENGTHS)
+@pytest.mark.parametrize("body", INVALID_LENGTHS)
 def test_invalid_lengths_close_only_that_connection(broker: Broker, body: str) -> None:
     with RawConnection(broker.address) as other, RawConnection(broker.address) as connection:
         connection.send_frame(INVALID_LENGTHS[body])
@@ -165,7 +165,7 @@ def test_invalid_lengths_close_only_that_connection(broker: Broker, body: str) -
 
 
 def test_incomplete_request_does_not_affect_others(broker: Broker, ready_topic: str) -> None:
-    """Those who leave in the middle of a large request leave nothing behind."""
+    """Connections that close in the middle of a large request leave nothing behind."""
     whole = framed(request_bytes(produce(ready_topic, noise(1_000_000)), 11))
     for size in [2, 4, 100, len(whole) - 1]:
         with RawConnection(broker.address) as connection:
@@ -175,7 +175,7 @@ def test_incomplete_request_does_not_affect_others(broker: Broker, ready_topic: 
 
 
 def test_acks_0_error_closes_the_connection(broker: Broker, ready_topic: str) -> None:
-    """acks=0: closing is the only way to say that something is wrong."""
+    """With acks=0, closing the connection is the only way to report an error."""
     with RawConnection(broker.address) as connection:
         connection.send(produce(ready_topic, b"fine", acks=0), 11)
         assert connection.call(end_offset(ready_topic), 7).topics[0].partitions[0].offset == 1
@@ -196,7 +196,7 @@ def test_two_hundred_connections(broker: Broker) -> None:
 
 
 def test_record_larger_than_fetch_limits_is_returned(broker: Broker, ready_topic: str) -> None:
-    """The first batch of a fetch is given whole, or a consumer could never pass it."""
+    """The first batch of a fetch is returned completely; otherwise a consumer could never pass it."""
     value = noise(5_000_000)
     with RawConnection(broker.address) as connection:
         connection.call(produce(ready_topic, value), 11)
@@ -208,7 +208,7 @@ def test_record_larger_than_fetch_limits_is_returned(broker: Broker, ready_topic
 
 
 def test_slow_reader_is_throttled_without_affecting_others(broker: Broker, ready_topic: str) -> None:
-    """Sixty fetches of 10 MB are asked for and not read: the broker holds them back, serves others, and gives all of it in the end."""
+    """Sixty 10 MB fetches are sent and not read: the broker delays them, serves others, and returns all data."""
     value = noise(10_000_000)
     pipelined = 60
     with RawConnection(broker.address) as other, RawConnection(broker.address, receive_buffer=65_536) as slow:
@@ -236,7 +236,7 @@ def test_slow_reader_is_throttled_without_affecting_others(broker: Broker, ready
 
 
 def test_client_that_never_reads_is_paused_or_closed(broker: Broker, ready_topic: str) -> None:
-    """Requests without end from one who reads no answers: at some point the broker stops taking them."""
+    """Endless requests without reading responses: the broker eventually stops reading."""
     with RawConnection(broker.address) as writer:
         writer.call(produce(ready_topic, noise(1_000_000)), 11)
     frame = framed(request_bytes(fetch(ready_topic, 0, partition_max_bytes=2_000_000), 12))

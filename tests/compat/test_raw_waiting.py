@@ -1,4 +1,4 @@
-"""Long polling: a fetch waits for enough bytes or long enough, and a produce wakes it."""
+"""Long polling: a fetch waits for bytes or time, and a produce completes it."""
 
 import threading
 import time
@@ -44,7 +44,7 @@ def test_produce_completes_a_waiting_fetch(broker: Broker, topic: str, acks: int
 
 
 def test_fetch_waits_for_min_bytes(broker: Broker, topic: str) -> None:
-    """A few bytes are not enough; with more it is woken, and gets all of them."""
+    """It completes once enough bytes are appended, and returns all of them."""
     with RawConnection(broker.address) as reader, RawConnection(broker.address) as writer:
         reader.send(fetch(topic, 0, min_bytes=5000, max_wait_ms=14_000), 12)
         writer.call(produce(topic, b"a little"), 11)
@@ -86,7 +86,7 @@ def test_disconnect_during_a_waiting_fetch(broker: Broker, topic: str) -> None:
 
 
 def test_reader_follows_the_end_of_the_log(broker: Broker, topic: str) -> None:
-    """A reader at the end of the log gets every record, in order, while another writes."""
+    """A reader at the end of the log gets every record in order during writes."""
     count = 300
 
     def write() -> None:

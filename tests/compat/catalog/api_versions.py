@@ -1,4 +1,4 @@
-"""ApiVersions: what is spoken, also to those who speak what the broker does not know."""
+"""ApiVersions, including versions that the broker does not support."""
 
 from ottla.wire.messages.api_versions import ApiVersionsRequest
 from ottla.wire.messages.metadata import MetadataRequest

@@ -1,4 +1,4 @@
-"""Batches that are wrong in one way each, in Produce's last version by name and in the newest."""
+"""Batches with one defect each, in Produce's last version by topic name and in the newest."""
 
 from collections.abc import Callable
 from struct import pack_into
@@ -29,7 +29,7 @@ MARKER = [Record(0, START_MS, b"\0\0\0\1", b"\0\0\0\0\0\0")]
 
 
 def put(position: int, code: str, value: int, *, checked: bool = True) -> Corruption:
-    """Write a number into the batch; `checked`: and make the checksum fit."""
+    """Write a number into the batch. `checked` updates the checksum."""
 
     def corrupt(batch: bytearray) -> bytearray:
         pack_into(code, batch, position, value)
@@ -125,7 +125,7 @@ def stamped(timestamp: int, codec: int = 0) -> Batch:
 
 
 def mixed(codec: int) -> Batch:
-    """Offset deltas that do not count up: the second record has the first's."""
+    """A batch whose second record repeats the first one's offset delta."""
 
     def corrupt(batch: bytearray) -> bytearray:
         plain = build_batch(records(3))

@@ -1,8 +1,8 @@
-"""What a case of the catalog is made of: plain data, with placeholders for what only a run knows.
+"""A case of the catalog: plain data, with placeholders for what only a run knows.
 
-A case asks one thing in all the versions that can say it. Names of topics and groups are written `$a`, `$b`, ..., ids of members that
-the broker gave `@a`, `@b`, ...; the run makes them unique and writes them back into the response. So the same case is requested of any
-broker, and its responses can be compared.
+A case makes one request in all versions that support it. Topic and group names are written `$a`, `$b`, ..., member ids
+that the broker assigned `@a`, `@b`, ... A run makes names unique and restores the placeholders in the response, so the
+same case can be run against any broker and the responses compared.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -15,21 +15,21 @@ from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from ottla.wire.schema import Message
 
 LAST_SESSION = 1_234_567_890
-"""In a fetch: the session that the response before gave."""
+"""In a fetch: the session id of the previous response."""
 NODE = 1_234_567_891
-"""The broker's id."""
+"""Placeholder for the broker's id."""
 UNKNOWN_ID = Uuid(b"no topic has it!")
 START_MS = 1_700_000_000_000
 
 
 def topic_id(name: str) -> Uuid:
-    """Stands for the id of the topic `$name`."""
+    """Return a placeholder for the id of topic `$name`."""
     return Uuid(b"$id:" + name.encode().ljust(12, b"\0"))
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Stands for a record batch; a `producer` is one that a `NewProducer` step made. `corrupt` changes the bytes at the end."""
+    """Stands for a record batch. `producer` names a `NewProducer` step. `corrupt` changes the final bytes."""
 
     records: Sequence[Record]
     codec: int = 0
@@ -43,21 +43,21 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A request, or how to make it for a version, and its response. Without a version, the one that the case is run in."""
+    """A request (or a function that creates it for a version) with a response. `version` defaults to the case's."""
 
     request: Message | Callable[[int], Message]
     version: int | None = None
     until: Callable[[Any], bool] | None = None
-    """Asked again until the response is so: what one request changed, another sees a moment later."""
+    """Repeat the request until the response meets this: changes may be visible with a delay."""
     on: str = ""
-    """The connection, by a name that the case gives it."""
+    """Name of the connection."""
     member: str | None = None
-    """The member id in the response is known as `@member` from here on."""
+    """The response's member id is `@member` from here on."""
 
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """A request that may have to wait for others; `Await` takes its response."""
+    """Send a request whose response may be delayed; `Await` receives it."""
 
     request: Message
     version: int | None = None
@@ -66,7 +66,7 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class Await:
-    """The response to what was started on this connection."""
+    """Receive the response of the request started on this connection."""
 
     on: str = ""
     member: str | None = None
@@ -74,14 +74,14 @@ class Await:
 
 @dataclass(frozen=True, slots=True)
 class Disconnect:
-    """A connection is closed by the client."""
+    """Close a connection."""
 
     on: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class SendOnly:
-    """A request that has no response: Produce with acks=0."""
+    """Send a request without a response: Produce with acks=0."""
 
     request: Message
     version: int | None = None
@@ -89,7 +89,7 @@ class SendOnly:
 
 @dataclass(frozen=True, slots=True)
 class RawFrame:
-    """Bytes of a frame behind its size; what comes back is read as the response to `read_as`, or the connection is closed."""
+    """Send a frame's contents; the response is decoded as one to `read_as`, unless the connection is closed."""
 
     contents: bytes
     read_as: type[Message]
@@ -98,7 +98,7 @@ class RawFrame:
 
 @dataclass(frozen=True, slots=True)
 class NewTopic:
-    """Made before, and waited for until its partitions are led."""
+    """Create a topic and wait for its partitions' leaders."""
 
     name: str = "a"
     partitions: int = 1
@@ -112,7 +112,7 @@ class NewProducer:
 
 @dataclass(frozen=True, slots=True)
 class Fill:
-    """Records appended before; timestamps as given."""
+    """Append records with the given timestamps."""
 
     batch: Batch
     topic: str = "a"
@@ -124,7 +124,7 @@ Step = Call | Start | Await | Disconnect | SendOnly | RawFrame | NewTopic | NewP
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """`steps` are recorded, `before` is not. `versions` are all of the first request's where none are given."""
+    """`steps` are recorded, `before` is not. `versions` default to all versions of the first request."""
 
     name: str
     steps: tuple[Step, ...]
@@ -140,7 +140,7 @@ class Case:
 
 
 def described_topic(name: str, partitions: int) -> Call:
-    """The topic's metadata, once it has so many partitions; 0: once it is not there."""
+    """Return the topic's metadata once it has so many partitions, or with 0 once it is deleted."""
 
     def is_applied(response: Any) -> bool:
         topic = response.topics[0]
@@ -153,5 +153,5 @@ def described_topic(name: str, partitions: int) -> Call:
 
 
 def records(count: int, *, first: int = 0, step_ms: int = 1000, key: bytes | None = b"k") -> list[Record]:
-    """Records with times in order: `key`, `v0`, `v1`, ..."""
+    """Return records `v0`, `v1`, ... with increasing timestamps."""
     return [Record(0, START_MS + step_ms * i, key, b"v%d" % i) for i in range(first, first + count)]

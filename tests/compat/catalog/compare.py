@@ -1,4 +1,4 @@
-"""Where a broker's responses differ from those that are kept, one line per difference.
+"""Print how a broker's responses differ from the recorded ones.
 
 python -m tests.compat.catalog.compare 127.0.0.1:9092 [CATALOG...]
 """
@@ -13,7 +13,7 @@ from tests.compat.raw import ResponseTimeout
 
 
 def differences(expected: Any, found: Any, path: str = "") -> Iterator[str]:
-    """Paths of what is not equal, with both values."""
+    """Yield the paths of differing values, with both values."""
     if isinstance(expected, dict) and isinstance(found, dict):
         for name in {**expected, **found}:
             yield from differences(expected.get(name, "(missing)"), found.get(name, "(missing)"), f"{path}.{name}")

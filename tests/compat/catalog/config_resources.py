@@ -1,4 +1,4 @@
-"""ListConfigResources: what has configs of its own."""
+"""ListConfigResources."""
 
 from typing import Any
 

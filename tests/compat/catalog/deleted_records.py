@@ -1,4 +1,4 @@
-"""DeleteRecords: the log begins later, and what was before is out of range."""
+"""DeleteRecords: the log start offset moves, and earlier offsets are out of range."""
 
 from ottla.wire.messages.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
 from ottla.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic

@@ -1,4 +1,4 @@
-"""UpdateFeatures: what may be changed. Nothing is: what would be is only checked, which versions from 1 on can ask for."""
+"""UpdateFeatures. Nothing is changed: valid updates are sent with validate_only, from version 1 on."""
 
 from ottla.wire.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 from tests.compat.catalog.case import Call, Case

@@ -1,4 +1,4 @@
-"""Fetch without a session: positions, limits, isolation, and what is not there."""
+"""Fetch without a session: offsets, limits, isolation levels, unknown partitions."""
 
 from typing import Any
 

@@ -43,7 +43,7 @@ def at(version: int, ask: Call) -> Call:
 
 
 def deleted(name: str = "a") -> tuple[Step, ...]:
-    """The topic is deleted, and no longer described_topic."""
+    """Delete the topic and wait until metadata omits it."""
     return Call(DeleteTopicsRequest(topic_names=[f"${name}"], timeout_ms=10_000), 5), described_topic(f"${name}", 0)
 
 

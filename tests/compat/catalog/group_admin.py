@@ -1,4 +1,4 @@
-"""FindCoordinator, ListGroups, DescribeGroups and DeleteGroups: what tools ask of groups."""
+"""FindCoordinator, ListGroups, DescribeGroups and DeleteGroups."""
 
 from collections.abc import Sequence
 
@@ -37,7 +37,7 @@ THREE = [
 ]
 COMMITTED = (NewTopic("a"), COORDINATOR_READY, Call(OffsetCommitRequest(group_id="$g", topics=THREE), 8))
 NAMELESS = (NewTopic("a"), COORDINATOR_READY, Call(OffsetCommitRequest(group_id="", topics=THREE), 8))
-"""The group without a name has offsets: other cases may have given it some, too."""
+"""The group with an empty name has offsets; other cases may add some too."""
 REBALANCED = (
     *SECOND,
     Start(join("@b"), 5, "b"),

@@ -1,4 +1,4 @@
-"""JoinGroup, SyncGroup, Heartbeat and LeaveGroup: members come, share and go."""
+"""JoinGroup, SyncGroup, Heartbeat and LeaveGroup."""
 
 from ottla.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from tests.compat.catalog.case import Await, Call, Case, Disconnect, Start

@@ -1,4 +1,4 @@
-"""OffsetCommit, OffsetFetch and OffsetDelete: how far groups have come."""
+"""OffsetCommit, OffsetFetch and OffsetDelete."""
 
 from collections.abc import Sequence
 
@@ -164,7 +164,7 @@ def assigned(member: str) -> SyncGroupRequest:
 BOTH_OF_A = ("$a", [(0, 5), (1, 7)])
 ALL_OF_A = fetch(("$a", [0, 1]), version=7)
 COMMITTED = (A, B, COORDINATOR_READY, commit(BOTH_OF_A, ("$b", [(0, 9)]), version=8))
-"""By nobody's member."""
+"""Committed by a non-member."""
 SUBSCRIBED = (
     A,
     B,

@@ -1,4 +1,4 @@
-"""How groups are brought to where a case begins: members that joined, assignments that were handed over."""
+"""Steps that bring a group into the initial state of a case."""
 
 import struct
 from collections.abc import Sequence
@@ -15,7 +15,10 @@ REBALANCE_MS = 30_000
 
 
 def subscription(label: str) -> bytes:
-    """To one topic, which need not exist. Kafka 4.3 reads what consumers send, and never ends a rebalance in which it cannot."""
+    """Return a subscription to one topic, which need not exist.
+
+    Kafka 4.3 decodes subscriptions and never completes a rebalance with an invalid one.
+    """
     text = label.encode()
     return struct.pack(">hih", 0, 1, len(text)) + text + struct.pack(">i", 0)
 
@@ -29,7 +32,7 @@ NO_SUCH_MEMBER = "compat-00000000-0000-0000-0000-000000000000"
 COORDINATOR_READY = Call(
     FindCoordinatorRequest(key="$g", key_type=0), 1, until=lambda response: response.error_code == 0
 )
-"""Every case begins with it: the coordinator may have to be made."""
+"""First step of every case: the coordinator may have to be created."""
 
 
 def join(
@@ -79,23 +82,23 @@ def heartbeat(member: str, generation: int = 1, *, group: str = "$g", instance: 
 
 
 def leave_at(version: int, member: str, *, group: str = "$g", instance: str | None = None) -> LeaveGroupRequest:
-    """Before version 3 it is one member, after it a list of one."""
+    """Leave as one member before version 3, and as a list of one from then on."""
     if version < 3:
         return LeaveGroupRequest(group_id=group, member_id=member)
     return LeaveGroupRequest(group_id=group, members=[MemberIdentity(member_id=member, group_instance_id=instance)])
 
 
 JOINING = (COORDINATOR_READY, Call(join(), 5, member="a"))
-"""`@a` has an id, and has not joined."""
+"""`@a` has a member id and has not joined."""
 JOINED = (*JOINING, Call(join("@a"), 5))
-"""`@a` leads generation 1 and has not handed over assignments."""
+"""`@a` is the leader of generation 1 and has not sent assignments."""
 STABLE = (*JOINED, Call(sync("@a", assign=("@a",)), 3))
 STATIC = (COORDINATOR_READY, Call(join(instance="i"), 5, member="a"), Call(sync("@a", assign=("@a",), instance="i"), 3))
-"""One static member, `i`, whose id is `@a`."""
+"""One static member, `i`, with member id `@a`."""
 EMPTY = (*STABLE, Call(leave_at(5, "@a"), 5))
-"""The group has been, and has nobody now."""
+"""A group whose only member left."""
 SECOND = (*STABLE, Call(join(), 5, member="b"))
-"""`@b` has an id."""
+"""`@b` has a member id."""
 TWO_JOINED = (
     *SECOND,
     Start(join("@b"), 5, "b"),
@@ -103,5 +106,5 @@ TWO_JOINED = (
     Call(join("@a"), 5),
     Await("b"),
 )
-"""Generation 2 of two, without assignments yet."""
+"""Generation 2 with two members, without assignments yet."""
 TWO_STABLE = (*TWO_JOINED, Start(sync("@b", 2), 3, "b"), Call(sync("@a", 2, assign=("@a", "@b")), 3), Await("b"))

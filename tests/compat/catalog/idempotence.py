@@ -1,4 +1,4 @@
-"""Sequences of idempotent producers."""
+"""Sequence numbers of idempotent producers."""
 
 from tests.compat.catalog.case import Batch, Call, Case, NewProducer, NewTopic, records
 from tests.compat.catalog.sending import END_OFFSET, READ_BACK, produce

@@ -1,4 +1,4 @@
-"""OffsetForLeaderEpoch: where an epoch of a partition's leader ended."""
+"""OffsetForLeaderEpoch: end offsets of leader epochs."""
 
 from ottla.wire.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,

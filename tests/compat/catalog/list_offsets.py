@@ -1,4 +1,4 @@
-"""ListOffsets: both ends, by time, by the latest time, and what is not there."""
+"""ListOffsets: both ends, by timestamp, by maximum timestamp, unknown partitions."""
 
 from ottla.wire.batches import Record
 from ottla.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic

@@ -1,4 +1,4 @@
-"""DescribeLogDirs: what lies where, and how large it is."""
+"""DescribeLogDirs: directories, replicas and sizes."""
 
 from collections.abc import Sequence
 

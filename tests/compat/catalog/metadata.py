@@ -1,4 +1,4 @@
-"""Metadata: of one topic, of all, of none, of those that are not there."""
+"""Metadata: one topic, all topics, no topics, unknown topics."""
 
 import struct
 

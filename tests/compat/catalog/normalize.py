@@ -1,6 +1,6 @@
-"""An response as a value that can be compared: ids, ports, times and the order of unordered arrays are taken out.
+"""Turns a response into a comparable value: without ids, ports, times and the order of unordered arrays.
 
-Of messages only null, empty or present is kept. What brokers may differ in (the APIs and features beyond those built) is dropped.
+Of messages, only null, empty or present is kept. APIs and features in which brokers may differ are dropped.
 """
 
 import json
@@ -15,7 +15,7 @@ from ottla.wire.schema import Message
 SHARED_API_KEYS = frozenset(
     {0, 1, 2, 3, *range(8, 24), *range(29, 34), *range(35, 45), 47, 48, 50, 55, 57, 60, 61, 74, 75}
 )
-"""The APIs whose fetch_partition in ApiVersions is compared."""
+"""APIs compared in ApiVersions."""
 TEXTS = frozenset({"error_message", "batch_index_error_message", "documentation"})
 NODES = frozenset({"node_id", "leader_id", "controller_id", "broker_id", "replica_id"})
 NODE_LISTS = frozenset(
@@ -49,20 +49,20 @@ MASKED_IN: Mapping[str, Mapping[str, Callable[[Any], Any]]] = {
         "last_caught_up_timestamp": lambda time: "time" if time > 0 else time,
     },
 }
-"""What is taken out of one kind of message only."""
+"""Fields masked in one message type only."""
 NAMED = {
     "topics": "name",
     "groups": "group_id",
     "config_resources": "resource_name",
     "replica_election_results": "topic",
 }
-"""Arrays in which there is what others made, and what it is named in."""
+"""Arrays that may contain topics of other tests, and the field with their name."""
 GENERATED = re.compile(r"(.*)-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 DROPPED = frozenset({"supported_features", "finalized_features"})
 
 
 class Normalizer:
-    """Knows the names and ids of one run."""
+    """Normalizes responses, given the names and ids of one run."""
 
     def __init__(self, prefix: str, topic_ids: Mapping[str, bytes], members: Mapping[str, str] | None = None) -> None:
         self._prefix = prefix
@@ -100,7 +100,7 @@ class Normalizer:
         return value
 
     def _text(self, text: str) -> str:
-        """Names of the run, and ids of members: those that are known, and those that only look like one."""
+        """Replace names of the run and member ids, both known and generated ones."""
         if text in self._members:
             return self._members[text]
         return GENERATED.sub(lambda found: f"{found[1]}-(id)", text.replace(self._prefix + "-", "$"))

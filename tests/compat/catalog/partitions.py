@@ -1,4 +1,4 @@
-"""CreatePartitions: a topic grows, and never shrinks."""
+"""CreatePartitions: partition counts only increase."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Produce: good batches, and requests that name what is not there."""
+"""Produce: valid batches, and requests for unknown topics and partitions."""
 
 from ottla.wire.batches import Record
 from tests.compat.catalog.case import UNKNOWN_ID, Batch, Call, Case, NewTopic, SendOnly, records

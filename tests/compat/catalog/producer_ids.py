@@ -1,4 +1,4 @@
-"""InitProducerId of idempotent producers; transactional ones are not requested for here."""
+"""InitProducerId of idempotent producers."""
 
 from ottla.wire.messages.init_producer_id import InitProducerIdRequest
 from tests.compat.catalog.case import Call, Case

@@ -1,4 +1,4 @@
-"""DescribeProducers: which producers a partition remembers."""
+"""DescribeProducers: producer state of a partition."""
 
 from collections.abc import Sequence
 

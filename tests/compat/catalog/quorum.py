@@ -1,4 +1,4 @@
-"""DescribeQuorum: one voter, which leads."""
+"""DescribeQuorum: one voter, which is the leader."""
 
 from ottla.wire.messages.describe_quorum import DescribeQuorumRequest, PartitionData, TopicData
 from tests.compat.catalog.case import Call, Case

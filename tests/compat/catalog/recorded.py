@@ -1,6 +1,6 @@
-"""The responses of Apache Kafka, kept as JSON: one file per catalog, one line per case and version.
+"""Recorded responses of Apache Kafka as JSON: one file per catalog, one line per case and version.
 
-python -m tests.compat.catalog.recorded 127.0.0.1:9092 [CATALOG...]     ask a broker, and keep what it says
+python -m tests.compat.catalog.recorded 127.0.0.1:9092 [CATALOG...]     record the responses of a broker
 """
 
 import importlib

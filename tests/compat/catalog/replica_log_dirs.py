@@ -1,4 +1,4 @@
-"""AlterReplicaLogDirs: what is refused. Moves themselves need two directories, and have tests of their own."""
+"""AlterReplicaLogDirs: rejected requests. Moves need two directories and have their own tests."""
 
 from collections.abc import Sequence
 

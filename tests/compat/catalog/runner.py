@@ -1,4 +1,4 @@
-"""Asks a case of a broker: placeholders out, responses in, normalized."""
+"""Runs a case against a broker: fills in placeholders and normalizes responses."""
 
 import secrets
 import time
@@ -37,11 +37,11 @@ from tests.compat.catalog.normalize import Normalizer
 from tests.compat.raw import ConnectionClosed, RawConnection, read_response
 
 WAIT_SECONDS_MAX = 15.0
-"""How long is requested for what must come."""
+"""Timeout of waits."""
 
 
 class Run:
-    """One case in one version on one connection."""
+    """Runs one case in one version on one connection."""
 
     def __init__(self, address: tuple[str, int], version: int) -> None:
         self._address = address
@@ -166,18 +166,18 @@ class Run:
         response = self._connection.call(CreateTopicsRequest(topics=[topic], timeout_ms=30_000), 7)
         assert response.topics[0].error_code == 0, response
         self._record_ids(response)
-        # Metadata names a leader a moment before that leader knows it.
+        # Metadata has a leader shortly before that leader is ready.
         requested = [ListOffsetsPartition(partition_index=index, timestamp=-1) for index in range(partitions)]
         request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=full, partitions=requested)])
         deadline = time.monotonic() + WAIT_SECONDS_MAX
         while any(partition.error_code for partition in self._connection.call(request, 7).topics[0].partitions):
-            assert time.monotonic() < deadline, f"{full} was not led in time"
+            assert time.monotonic() < deadline, f"{full} has no leader yet"
             time.sleep(0.005)
         metadata = self._connection.call(MetadataRequest(topics=[MetadataRequestTopic(name=full)]), 12)
         self._node_id = metadata.brokers[0].node_id
 
     def _fill(self, value: Any) -> Any:
-        """A copy with the placeholders replaced."""
+        """Return a copy with the placeholders replaced."""
         if isinstance(value, Message):
             filled = {field.name: self._fill(getattr(value, field.name)) for field in type(value).FIELDS}
             changed = any(item is not getattr(value, name) for name, item in filled.items())
@@ -218,7 +218,7 @@ class Run:
         return bytes(batch.corrupt(built) if batch.corrupt else built)
 
     def _clean_up(self) -> None:
-        """Remove what the case made, so that a broker that lives long is not filled."""
+        """Delete what the case created, to keep a long-running broker empty."""
         try:
             if self._names:
                 names = [name for name in self._names if len(name) < 250]
@@ -227,14 +227,14 @@ class Run:
                     self._leave_groups(names)
                     self._connection.call(DeleteGroupsRequest(groups_names=names), 2)
         except (ConnectionClosed, ConnectionError):
-            return  # the case was about a broken connection
+            return  # the case broke the connection
         finally:
             self._connection.close()
             for other in self._others.values():
                 other.close()
 
     def _leave_groups(self, names: list[str]) -> None:
-        """Members would be waited for until they have not been heard of for long enough."""
+        """Remove the members: otherwise their session timeouts would delay the deletion."""
         described = self._connection.call(DescribeGroupsRequest(groups=names), 5)
         for group in described.groups:
             if group.members:

@@ -1,4 +1,4 @@
-"""ACLs, SASL, delegation tokens and SCRAM credentials of a broker without an authorizer, on a listener without authentication."""
+"""ACLs, SASL, delegation tokens and SCRAM credentials, on a broker without an authorizer or authentication."""
 
 from ottla.wire.messages.create_acls import AclCreation, CreateAclsRequest
 from ottla.wire.messages.create_delegation_token import CreatableRenewers, CreateDelegationTokenRequest

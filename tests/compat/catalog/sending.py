@@ -1,4 +1,4 @@
-"""The requests that several catalogs share: a produce to the topic `$a`, a fetch and a look at what it holds."""
+"""Requests that several catalogs share: produce to topic `$a`, fetch and list its end offset."""
 
 from typing import Any
 
@@ -39,7 +39,7 @@ def fetch_partition(offset: int = 0, partition: int = 0, **more: int) -> FetchPa
 
 
 READ_BACK = Call(fetch_request(fetch_partition()), 12)
-"""What the first partition of `$a` holds."""
+"""Fetch the first partition of `$a`."""
 
 END_OFFSET = Call(
     ListOffsetsRequest(
@@ -47,4 +47,4 @@ END_OFFSET = Call(
     ),
     7,
 )
-"""Where it ends."""
+"""End offset of the first partition of `$a`."""

@@ -1,4 +1,4 @@
-"""DescribeTopicPartitions: topics in the order of their names, page by page."""
+"""DescribeTopicPartitions: topics by name, in pages."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""CreateTopics and DeleteTopics, right and wrong."""
+"""CreateTopics and DeleteTopics, valid and invalid."""
 
 from collections.abc import Mapping, Sequence
 
@@ -35,7 +35,7 @@ def create(*topics: CreatableTopic, validate_only: bool = False) -> Call:
 
 
 def delete(*names: str) -> Call:
-    """By name, as every version can, in its own way."""
+    """Delete topics by name, in any version."""
 
     def request(version: int) -> DeleteTopicsRequest:
         if version < 6:

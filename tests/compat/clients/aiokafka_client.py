@@ -16,7 +16,7 @@ class AiokafkaClient:
         return None if importlib.util.find_spec("aiokafka") else "aiokafka is not installed"
 
     def can_send(self, record: Sent) -> bool:
-        """It refuses a record with neither key nor value."""
+        """It rejects a record with neither key nor value."""
         return (record.key, record.value) != (None, None)
 
     def produce(
@@ -72,7 +72,7 @@ class AiokafkaClient:
             while left > 0:
                 batches = await consumer.getmany(timeout_ms=WAIT_SECONDS * 1000)
                 if not batches:
-                    raise RuntimeError(f"{left} records did not come in time")
+                    raise RuntimeError(f"{left} records missing after the timeout")
                 for messages in batches.values():
                     kept = [_read(message) for message in messages if message.offset < end[message.partition]]
                     found += kept

@@ -1,4 +1,4 @@
-"""What the tests ask of every client, whichever language it is written in."""
+"""The interface of the clients under test."""
 
 from collections.abc import Mapping, Sequence
 from typing import Literal, Protocol
@@ -10,22 +10,22 @@ Acks = Literal["0", "1", "all"]
 At = Literal["earliest", "latest"] | int
 CODECS: tuple[Codec, ...] = ("none", "gzip", "snappy", "lz4", "zstd")
 BIG = 12 * 1024 * 1024
-"""The limit that is given to clients and topics where records of 10 MB are tried."""
+"""Size limit of clients and topics in tests with 10 MB records."""
 
 WAIT_SECONDS = 15
-"""How long a client waits for what must come; only a failing test waits that long."""
+"""Timeout of clients; only failing tests wait that long."""
 
 
 class Client(Protocol):
-    """Consumers are assigned their partitions: no coordinator is asked."""
+    """Consumers use assigned partitions, without a coordinator."""
 
     name: str
 
     def missing(self) -> str | None:
-        """Why this client cannot be run here, or None where it can."""
+        """Return why this client cannot run here, or None if it can."""
 
     def can_send(self, record: Sent) -> bool:
-        """Not every client can express every record: kcat knows no empty key, for one."""
+        """Return whether the client can send the record: kcat, for example, has no empty keys."""
 
     def produce(
         self,
@@ -37,13 +37,13 @@ class Client(Protocol):
         acks: Acks = "all",
         idempotent: bool = False,
     ) -> list[int]:
-        """Send in order, wait for all the answers, and give the offsets; -1 where the client does not say."""
+        """Send in order and wait for all responses. Returns the offsets, or -1 if the client does not report them."""
 
     def consume(self, bootstrap: str, topic: str, start: Mapping[int, int], end: Mapping[int, int]) -> list[Read]:
         """Read each partition of `start` from its offset up to the one in `end`."""
 
     def offsets(self, bootstrap: str, topic: str, partitions: Sequence[int], at: At) -> dict[int, int | None]:
-        """At a timestamp: the first offset at or after it, None where there is none."""
+        """Return offsets; for a timestamp the first at or after it, or None."""
 
     def partition_count(self, bootstrap: str, topic: str) -> int:
-        """By asking for the topic's metadata, with leave to create it."""
+        """Request the topic's metadata, which may create it."""

@@ -62,7 +62,7 @@ class ConfluentClient:
             )
         waiting = producer.flush(WAIT_SECONDS)
         if waiting or failures:
-            raise RuntimeError(f"{waiting} records were not answered in time; {failures}")
+            raise RuntimeError(f"{waiting} records not acknowledged in time; {failures}")
         return offsets
 
     def consume(self, bootstrap: str, topic: str, start: Mapping[int, int], end: Mapping[int, int]) -> list[Read]:
@@ -79,7 +79,7 @@ class ConfluentClient:
                 else consumer.consume(1000, timeout=WAIT_SECONDS)
             )
             if not messages:
-                raise RuntimeError(f"{left} records did not come in time")
+                raise RuntimeError(f"{left} records missing after the timeout")
             for message in messages:
                 if message.error():
                     raise RuntimeError(str(message.error()))

@@ -87,7 +87,7 @@ class JavaClient:
         return int(self._jvm.call("partitions", topic=topic, config=config)["count"])
 
     def _consumer_config(self, bootstrap: str) -> dict[str, Any]:
-        # No group.id: such a consumer can be assigned to, and has no coordinator to look for.
+        # Without group.id: assigned partitions, no coordinator.
         return {
             "bootstrap.servers": bootstrap,
             "fetch.max.bytes": 64 * 1024 * 1024,

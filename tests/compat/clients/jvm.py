@@ -1,4 +1,4 @@
-"""One JVM that runs Java's clients and Kafka's own tools for a whole test session."""
+"""One JVM per test session that runs Java clients and Kafka's tools."""
 
 import base64
 import json
@@ -13,7 +13,7 @@ JAVA_SOURCES = pathlib.Path(__file__).parent.parent / "java"
 
 
 def missing() -> str | None:
-    """Why Java's clients cannot be run here, or None where they can. Tests do not fetch the jars: a benchmark does, by Maven."""
+    """Return why Java clients cannot run here, or None. Tests do not fetch the jars; a benchmark does, with Maven."""
     try:
         java_command()
     except PeerUnavailable as reason:
@@ -34,7 +34,7 @@ class ToolResult:
 
 
 class Jvm:
-    """Asks the worker in `java/Worker.java`; started at the first question."""
+    """Calls the worker in `java/Worker.java`, which starts on first use."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
@@ -54,7 +54,7 @@ class Jvm:
         return answer["ok"]
 
     def tool(self, name: str, *args: str, stdin: bytes = b"") -> ToolResult:
-        """Run the `main` of one of Kafka's tools, named by its class."""
+        """Run the `main` of one of Kafka's tools, given its class name."""
         answer = self.call("tool", **{"class": name, "args": list(args), "stdin": base64.b64encode(stdin).decode()})
         return ToolResult(answer["status"], answer["out"], answer["err"])
 

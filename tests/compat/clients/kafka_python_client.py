@@ -15,7 +15,7 @@ class KafkaPythonClient:
         return None if importlib.util.find_spec("kafka") else "kafka-python is not installed"
 
     def can_send(self, record: Sent) -> bool:
-        """It refuses a record with neither key nor value, and null headers."""
+        """It rejects a record with neither key nor value, and null headers."""
         return (record.key, record.value) != (None, None) and all(value is not None for _, value in record.headers)
 
     def produce(
@@ -63,7 +63,7 @@ class KafkaPythonClient:
             while left > 0:
                 batches = consumer.poll(timeout_ms=WAIT_SECONDS * 1000)
                 if not batches:
-                    raise RuntimeError(f"{left} records did not come in time")
+                    raise RuntimeError(f"{left} records missing after the timeout")
                 for messages in batches.values():
                     kept = [_read(message) for message in messages if message.offset < end[message.partition]]
                     found += kept

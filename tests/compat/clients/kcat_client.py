@@ -15,7 +15,7 @@ FORMAT = r"%p %o %T %K %S %h\n%k%s\n"
 
 
 class KcatClient:
-    """A message is a file, its key and headers are arguments: so no empty keys or values, no timestamps, no NUL bytes in arguments."""
+    """Values are files, keys and headers are arguments: no empty keys or values, timestamps or NUL bytes."""
 
     name = "kcat"
 
@@ -58,7 +58,7 @@ class KcatClient:
                 assert all(map(self.can_send, sent)), sent
                 words = ["-P", "-t", topic, "-p", str(partition)]
                 words += [word for name, value in headers for word in ("-H", f"{name}={(value or b'').decode()}")]
-                if is_null:  # an empty file is skipped: only a line with a key and nothing after it makes a null
+                if is_null:  # an empty file is skipped: only a line with a key and nothing after it is a null
                     self._run(
                         bootstrap, *words, "-Z", "-K", ":", settings=settings, stdin=((key or b"") + b":\n") * len(sent)
                     )
@@ -124,14 +124,14 @@ class KcatClient:
 
 
 def _parse(out: bytes) -> list[Read]:
-    """kcat says the lengths, -1 for null; of headers it prints names and values only, `NULL` for null."""
+    """Parse kcat's output: lengths (-1 for null), and header names and values (`NULL` for null)."""
     found: list[Read] = []
     position = 0
     while position < len(out):
         match = re.compile(rb"(\d+) (\d+) (-?\d+) (-?\d+) (-?\d+) ").match(out, position)
         assert match is not None, out[position : position + 100]
         partition, offset, timestamp_ms, key_size, value_size = map(int, match.groups())
-        # A header may hold a line break: the line ends where the lengths fit the next record or the end.
+        # Headers may contain line breaks: the line ends where the lengths match the next record or the end.
         line_end = _line_end(out, match.end(), max(key_size, 0) + max(value_size, 0))
         headers = _headers(out[match.end() : line_end])
         key_end = line_end + 1 + max(key_size, 0)

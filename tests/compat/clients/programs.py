@@ -1,6 +1,6 @@
-"""Clients in other languages: programs of ours on libraries that are fetched on first use, into a cache, at the versions that are pinned.
+"""Clients in other languages: programs in `node/` and `go/` with pinned libraries, installed into a cache on first use.
 
-Their sources are in `node/` and `go/`. `OTTLA_COMPAT_CACHE` names another directory for what is fetched and built.
+`OTTLA_COMPAT_CACHE` selects another cache directory.
 """
 
 import base64
@@ -19,7 +19,7 @@ from tests.compat.record import Sent
 SOURCES = Path(__file__).parent
 INSTALL_SECONDS_MAX = 240
 PROGRAMS = {"kafkajs": ("node", "npm"), "franz-go": ("go",)}
-"""The commands that each of them needs."""
+"""Commands that each needs."""
 
 
 class ProgramUnavailable(Exception):
@@ -28,7 +28,7 @@ class ProgramUnavailable(Exception):
 
 @functools.cache
 def missing(name: str) -> str | None:
-    """Why this program cannot be run here, or None where it can."""
+    """Return why this program cannot run here, or None if it can."""
     try:
         command(name)
     except ProgramUnavailable as reason:
@@ -38,27 +38,27 @@ def missing(name: str) -> str | None:
 
 @functools.cache
 def command(name: str) -> tuple[str, ...]:
-    """The words that run it; installed by one process at a time, and again only when its sources have changed."""
+    """Return its command line. Installs it, one process at a time, if its sources changed."""
     absent = [tool for tool in PROGRAMS[name] if shutil.which(tool) is None]
     if absent:
-        raise ProgramUnavailable(f"{name} needs {' and '.join(absent)}, which is not on the PATH")
+        raise ProgramUnavailable(f"{name} needs {' and '.join(absent)}, not found on PATH")
     folder = SOURCES / PROGRAMS[name][0]
     sources = sorted(file for file in folder.iterdir() if file.is_file())
     version = hashlib.sha256(b"".join(file.name.encode() + file.read_bytes() for file in sources)).hexdigest()[:16]
-    place = _cache() / f"{name}-{version}"
-    place.mkdir(parents=True, exist_ok=True)
-    with (place / "lock").open("w") as lock:
+    directory = _cache() / f"{name}-{version}"
+    directory.mkdir(parents=True, exist_ok=True)
+    with (directory / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (place / "complete").exists():
+        if not (directory / "complete").exists():
             for file in sources:
-                shutil.copy(file, place)
-            _install(name, place)
-            (place / "complete").touch()
-    return ("node", str(place / "client.js")) if name == "kafkajs" else (str(place / "client"),)
+                shutil.copy(file, directory)
+            _install(name, directory)
+            (directory / "complete").touch()
+    return ("node", str(directory / "client.js")) if name == "kafkajs" else (str(directory / "client"),)
 
 
 def produce(name: str, bootstrap: str, topic: str, records: Sequence[Sent], codec: str) -> dict[int, int]:
-    """Send them all, and give the first offset in each partition."""
+    """Send all records. Returns the first offset in each partition."""
     lines = [
         {
             "partition": record.partition,
@@ -86,7 +86,7 @@ def _cache() -> Path:
     return Path(given) if given else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ottla-compat"
 
 
-def _install(name: str, place: Path) -> None:
+def _install(name: str, directory: Path) -> None:
     words = (
         ["npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts"]
         if name == "kafkajs"
@@ -95,7 +95,7 @@ def _install(name: str, place: Path) -> None:
     try:
         done = subprocess.run(
             words,
-            cwd=place,
+            cwd=directory,
             capture_output=True,
             text=True,
             timeout=INSTALL_SECONDS_MAX,

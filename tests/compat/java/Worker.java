@@ -1,7 +1,7 @@
-// Runs Java's clients and Kafka's command line tools for tests: one JSON request per line on stdin, one JSON answer per line on stdout.
+// Runs Java clients and Kafka's command line tools for tests: JSON requests on stdin, JSON responses on stdout, one per line.
 //
-// One JVM serves a whole test session, because starting one costs a second. The tools' own `main` methods are called; their
-// calls to exit are caught, and what they print is returned.
+// One JVM serves a test session, because starting one takes a second. It calls the tools' `main` methods, catches their
+// calls to exit, and returns their output.
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
@@ -39,20 +39,20 @@ import org.apache.kafka.common.utils.Exit;
 
 public final class Worker {
     private static final ObjectMapper JSON = new ObjectMapper();
-    private static final List<Runnable> HOOKS = new ArrayList<>(); // what the tool that runs wants done at its end
+    private static final List<Runnable> HOOKS = new ArrayList<>(); // shutdown hooks of the running tool
     private static final Duration WAIT = Duration.ofSeconds(15);
 
-    /** The status of the first call to exit of the tool that runs; null before it. */
+    /** Status of the running tool's first call to exit; null before it. */
     private static Integer exitStatus;
 
-    /** Stands for a tool's call to exit, so that the JVM lives on. */
+    /** Replaces a tool's call to exit, so that the JVM keeps running. */
     private static final class Exited extends RuntimeException {
         Exited() {
             super("exit", null, false, false);
         }
     }
 
-    /** Some tools catch the exception and exit again: the first status counts, and what they say of the exception is muted. */
+    /** Some tools catch the exception and exit again: the first status counts, and output about the exception is dropped. */
     private static void exit(int status) {
         if (exitStatus == null) {
             exitStatus = status;
@@ -64,7 +64,7 @@ public final class Worker {
 
     public static void main(String[] args) throws Exception {
         PrintStream answers = System.out;
-        System.setOut(System.err); // nothing but answers may stand on stdout
+        System.setOut(System.err); // stdout is only for responses
         Exit.setExitProcedure((status, message) -> { exit(status); });
         Exit.setHaltProcedure((status, message) -> { exit(status); });
         Exit.setShutdownHookAdder((name, hook) -> HOOKS.add(hook));
@@ -200,7 +200,7 @@ public final class Worker {
 
     private static JsonNode partitions(JsonNode request) {
         try (KafkaConsumer<byte[], byte[]> consumer = new KafkaConsumer<>(settings(request))) {
-            // The question that creates a topic is answered before the topic is there.
+            // The metadata request that creates a topic gets its response before the topic exists.
             int count = 0;
             for (long deadline = System.nanoTime() + WAIT.toNanos(); count == 0 && System.nanoTime() < deadline; ) {
                 count = consumer.partitionsFor(request.get("topic").asText()).size();
@@ -232,7 +232,7 @@ public final class Worker {
                     exitStatus = 1;
                 }
             }
-            List.copyOf(HOOKS).forEach(Runnable::run); // the console producer flushes only here
+            List.copyOf(HOOKS).forEach(Runnable::run); // the console producer flushes here
         } finally {
             System.out.flush();
             System.err.flush();

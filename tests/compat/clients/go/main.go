@@ -1,11 +1,11 @@
-// franz-go as a process that tests can talk to.
+// franz-go as a process for tests.
 //
 //	client member BOOTSTRAP GROUP TOPIC ASSIGNOR SESSION_MS HEARTBEAT_MS [INSTANCE]
 //	client produce BOOTSTRAP TOPIC CODEC
 //
-// A member tells one JSON value a line: {"owns": [0, 1]} when that changes, {"read": [partition, offset, ...]} before a commit,
-// {"committed": true} after it; it leaves the group when its standard input ends. A producer takes JSON lines {"partition", "key",
-// "value", "headers"} with its bytes in base64, and tells {"sent": {partition: offset of the first}}.
+// A member prints one JSON value per line: {"owns": [0, 1]} after a change, {"read": [partition, offset, ...]} before a commit,
+// {"committed": true} after it; it leaves the group when stdin closes. A producer reads JSON lines {"partition", "key",
+// "value", "headers"} with base64 values, and prints {"sent": {partition: first offset}}.
 package main
 
 import (
@@ -33,7 +33,7 @@ var codecs = map[string]kgo.CompressionCodec{
 	"lz4": kgo.Lz4Compression(), "zstd": kgo.ZstdCompression(),
 }
 
-var telling sync.Mutex // callbacks of the group come from other goroutines than polls
+var telling sync.Mutex // rebalance callbacks run in other goroutines than polls
 
 func tell(name string, value any) {
 	line, err := json.Marshal(map[string]any{name: value})
@@ -56,7 +56,7 @@ func milliseconds(text string) time.Duration {
 	return time.Duration(count) * time.Millisecond
 }
 
-// owned is what the group gave to this member, told whenever it changes.
+// owned is the member's assignment, printed after each change.
 type owned struct {
 	mutex      sync.Mutex
 	topic      string
@@ -86,7 +86,7 @@ func member(words []string) {
 		kgo.SessionTimeout(milliseconds(sessionMs)), kgo.HeartbeatInterval(milliseconds(heartbeatMs)),
 		kgo.RebalanceTimeout(10 * time.Second), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.DisableAutoCommit(),
 		kgo.FetchMaxWait(100 * time.Millisecond), kgo.MetadataMaxAge(time.Second), kgo.MetadataMinAge(100 * time.Millisecond),
-		kgo.BlockRebalanceOnPoll(), // what was read is committed before its partition goes to another
+		kgo.BlockRebalanceOnPoll(), // commit what was read before the partition is reassigned
 		kgo.OnPartitionsAssigned(mine.gained), kgo.OnPartitionsRevoked(mine.lost), kgo.OnPartitionsLost(mine.lost),
 		kgo.WithLogger(kgo.BasicLogger(os.Stderr, kgo.LogLevelWarn, nil)),
 	}

@@ -1,11 +1,11 @@
-// kafkajs as a process that tests can talk to.
+// kafkajs as a process for tests.
 //
 //     node client.js member BOOTSTRAP GROUP TOPIC ASSIGNOR SESSION_MS HEARTBEAT_MS
 //     node client.js produce BOOTSTRAP TOPIC CODEC
 //
-// A member tells one JSON value a line: {"owns": [0, 1]} when that changes, {"read": [partition, offset, ...]} before a commit,
-// {"committed": true} after it; it leaves the group when its standard input ends. A producer takes JSON lines {"partition", "key",
-// "value", "headers"} with its bytes in base64, and tells {"sent": {partition: offset of the first}}.
+// A member prints one JSON value per line: {"owns": [0, 1]} after a change, {"read": [partition, offset, ...]} before a commit,
+// {"committed": true} after it; it leaves the group when stdin closes. A producer reads JSON lines {"partition", "key",
+// "value", "headers"} with base64 values, and prints {"sent": {partition: first offset}}.
 
 const readline = require("node:readline");
 const { CompressionTypes, Kafka, logLevel } = require("kafkajs");
@@ -38,7 +38,7 @@ async function member(bootstrap, groupId, topic, assignor, sessionTimeout, heart
       await consumer.commitOffsets([{ topic, partition: batch.partition, offset: String(BigInt(batch.lastOffset()) + 1n) }]);
       tell({ committed: true });
     } catch (error) {
-      // Of a member that is none any more: a consumer that hears of it here ends, while one that hears of it by a heartbeat joins again.
+      // The member was removed. A consumer that gets this error here stops; one that gets it from a heartbeat rejoins.
       tell({ refused: String(error) });
     }
     await heartbeat();
