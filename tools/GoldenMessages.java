@@ -1,5 +1,5 @@
-// Encodes messages with Apache Kafka's own classes. Each line of the input is a class, a version and a JSON value, with tabs
-// between them; each line of the output is the bytes in hexadecimal.
+// Encodes messages with Apache Kafka's own classes. Input lines are class, version and JSON value, separated by tabs; output lines
+// are the bytes in hexadecimal.
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
@@ -33,10 +33,10 @@ public class GoldenMessages {
     }
 
     static Class<?> converter(String name) throws ClassNotFoundException {
-        for (String place : PACKAGES) {
+        for (String prefix : PACKAGES) {
             for (String suffix : new String[] {"JsonConverter", "DataJsonConverter"}) {
                 try {
-                    return Class.forName(place + name + suffix);
+                    return Class.forName(prefix + name + suffix);
                 } catch (ClassNotFoundException elsewhere) {
                     continue;
                 }

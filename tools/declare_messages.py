@@ -1,9 +1,9 @@
-"""Writes declarations in the notation of `ottla.wire.schema` from the JSON schemas that Apache Kafka publishes in its jars.
+"""Generate message declarations for `ottla.wire.schema` from the JSON schemas in Apache Kafka's jars.
 
     python tools/declare_messages.py SOURCE NAME...       e.g. ~/kafka/libs MetadataRequest MetadataResponse
 
-SOURCE is a folder of Kafka's jars, or one that holds the JSON files themselves at any depth. The text goes to the standard output
-as one module; its docstring, and what a class is for, are for the author to say.
+SOURCE is a directory with Kafka's jars, or with the JSON files at any depth. Prints one module; add its docstrings by
+hand.
 """
 
 import json
@@ -20,14 +20,14 @@ SPECIFIERS = {
     "float64": "f64", "string": "string", "bytes": "binary", "records": "batches", "uuid": "uuid",
 }  # fmt: skip
 ANNOTATIONS = {
-    "boolean": "bool", "i8": "int", "i16": "int", "u16": "int", "i32": "int", "u32": "int", "i64": "int", "f64": "float",
-    "string": "str", "binary": "bytes", "batches": "Buffer", "uuid": "Uuid",
+    "boolean": "bool", "i8": "int", "i16": "int", "u16": "int", "i32": "int", "u32": "int", "i64": "int",
+    "f64": "float", "string": "str", "binary": "bytes", "batches": "Buffer", "uuid": "Uuid",
 }  # fmt: skip
 OPEN_END = 32767
 
 
 def read_schemas(source: Path) -> dict[str, Schema]:
-    """Every schema that the jars or files below a folder hold, by the name of its message."""
+    """Return the schemas in all jars and JSON files below a directory, by message name."""
     texts = [path.read_text() for path in sorted(source.rglob("*.json"))]
     for jar in sorted(source.glob("kafka-*.jar")):
         with zipfile.ZipFile(jar) as archive:
@@ -53,7 +53,7 @@ def overlap(a: tuple[int, int], b: tuple[int, int]) -> bool:
 
 
 def stable_versions(schema: Schema) -> tuple[int, int]:
-    """The versions that brokers offer; the newest may be marked as unfinished."""
+    """Return the versions that brokers support, without a last one that is marked unstable."""
     first, last = versions(schema["validVersions"])
     return first, last - bool(schema.get("latestVersionUnstable"))
 
@@ -67,20 +67,26 @@ def field_versions(field: Schema) -> str:
     return text
 
 
-def import_order(word: str) -> tuple[bool, bool, str, int]:
-    """Constants, classes, functions, and i8 before i16."""
-    return not word.isupper(), not word[0].isupper(), word.rstrip("0123456789"), int(re.sub(r"\D", "", word) or 0)
+def import_order(specifier: str) -> tuple[bool, bool, str, int]:
+    """Sort key: constants, classes, functions, and i8 before i16."""
+    return (
+        not specifier.isupper(),
+        not specifier[0].isupper(),
+        specifier.rstrip("0123456789"),
+        int(re.sub(r"\D", "", specifier) or 0),
+    )
 
 
 class Module:
-    """The classes of one module in the order in which they must stand."""
+    """The classes of one module, in order of definition."""
 
     def __init__(self) -> None:
         self.classes: dict[str, str] = {}
-        self.words: set[str] = set()
+        self.imports: set[str] = set()
 
     def add_message(self, schema: Schema, pair: Schema | None) -> None:
-        """`pair` is the request of a response: its unfinished version is not the response's either."""
+        """Declare a message. `pair` is the request of a response, whose unstable version applies to the response
+        too."""
         first, last = stable_versions(schema)
         if pair is not None:
             last = min(last, stable_versions(pair)[1])
@@ -89,7 +95,7 @@ class Module:
         head += [f"    MIN_VERSION = {first}", f"    MAX_VERSION = {last}"]
         head += [f"    FLEXIBLE_FROM = {flexible[0] if flexible[1] >= flexible[0] else 'NEVER'}", ""]
         if "NEVER" in head[-2]:
-            self.words.add("NEVER")
+            self.imports.add("NEVER")
         common = {struct["name"]: struct["fields"] for struct in schema.get("commonStructs", [])}
         nested, lines = self.fields(schema["fields"], common, (first, last))
         self.classes[schema["name"]] = "\n".join([f"class {schema['name']}(Message):", *head, *nested, *lines]).rstrip()
@@ -97,7 +103,7 @@ class Module:
     def add_struct(
         self, name: str, fields: list[Schema], common: dict[str, list[Schema]], valid: tuple[int, int]
     ) -> list[str]:
-        """Declare a struct; where another message of the module has a different one of its name, hand it back to be nested."""
+        """Declare a struct. If the name is taken by a different struct, return its lines, to be nested."""
         nested, lines = self.fields(fields, common, valid)
         text = "\n".join([f"class {name}(Message):", *nested, *(lines or ["    pass"])])
         if self.classes.setdefault(name, text) == text:
@@ -119,18 +125,18 @@ class Module:
         return nested, lines
 
     def field(self, field: Schema, valid: tuple[int, int]) -> str:
-        kind, item, is_array = field["type"], field["type"].removeprefix("[]"), field["type"].startswith("[]")
-        item_word = SPECIFIERS.get(item, item)
-        annotation = ANNOTATIONS.get(item_word, item_word)
-        self.words |= {annotation} & {"Buffer", "Uuid"}
-        word = "array" if is_array else item_word if item in SPECIFIERS else "struct"
-        self.words |= {word} | ({item_word} if item in SPECIFIERS else set())
-        arguments = [item_word] if word in ("array", "struct") else []
+        type_name, item, is_array = field["type"], field["type"].removeprefix("[]"), field["type"].startswith("[]")
+        item_specifier = SPECIFIERS.get(item, item)
+        annotation = ANNOTATIONS.get(item_specifier, item_specifier)
+        self.imports |= {annotation} & {"Buffer", "Uuid"}
+        specifier = "array" if is_array else item_specifier if item in SPECIFIERS else "struct"
+        self.imports |= {specifier} | ({item_specifier} if item in SPECIFIERS else set())
+        arguments = [item_specifier] if specifier in ("array", "struct") else []
         arguments.append(f'"{field_versions(field)}"')
-        null = field.get("default") == "null" or kind == "records"
+        null = field.get("default") == "null" or type_name == "records"
         if "nullableVersions" in field:
             arguments.append(f'nullable="{field["nullableVersions"]}"')
-        arguments.append(self.default(word, item_word, field.get("default"), null))
+        arguments.append(self.default(specifier, item_specifier, field.get("default"), null))
         if "tag" in field:
             arguments.append(f"tag={field['tag']}")
             if field["taggedVersions"] != field_versions(field):
@@ -140,33 +146,33 @@ class Module:
         annotation = f"list[{annotation}]" if is_array else annotation
         if null or overlap(versions(field.get("nullableVersions", "none")), valid):
             annotation += " | None"
-        return f"    {snake_case(field['name'])}: {annotation} = {word}({', '.join(arguments)})"
+        return f"    {snake_case(field['name'])}: {annotation} = {specifier}({', '.join(arguments)})"
 
-    def default(self, word: str, item_word: str, default: Any, null: bool) -> str:
+    def default(self, specifier: str, item_specifier: str, default: Any, null: bool) -> str:
         if null:
             return "default=None"
-        if word == "array":
+        if specifier == "array":
             return "default=()"
-        if word == "struct":
-            return f"factory={item_word}"
-        if word == "uuid":
-            self.words.add("ZERO_UUID")
+        if specifier == "struct":
+            return f"factory={item_specifier}"
+        if specifier == "uuid":
+            self.imports.add("ZERO_UUID")
             return "default=ZERO_UUID"
-        if word == "boolean":
+        if specifier == "boolean":
             return f"default={str(default).lower() == 'true'}"
-        if word == "string":
+        if specifier == "string":
             return f"default={json.dumps(default or '')}"
-        if word == "binary":
+        if specifier == "binary":
             return 'default=b""'
-        if word == "f64":
+        if specifier == "f64":
             return f"default={float(default or 0)}"
         return f"default={int(str(default or 0), 0)}"
 
     def text(self) -> str:
-        ids = sorted(self.words & {"Uuid", "ZERO_UUID"}, key=import_order)
-        words = sorted(self.words - {"Buffer", "Uuid", "ZERO_UUID"} | {"Message"}, key=import_order)
+        ids = sorted(self.imports & {"Uuid", "ZERO_UUID"}, key=import_order)
+        words = sorted(self.imports - {"Buffer", "Uuid", "ZERO_UUID"} | {"Message"}, key=import_order)
         imports = [f"from ottla.base.ids import {', '.join(ids)}"] if ids else []
-        imports += ["from ottla.base.ports import Buffer"] if "Buffer" in self.words else []
+        imports += ["from ottla.base.ports import Buffer"] if "Buffer" in self.imports else []
         imports.append(f"from ottla.wire.schema import {', '.join(words)}")
         return "\n\n\n".join(["\n".join(imports), *self.classes.values()]) + "\n"
 
@@ -178,7 +184,7 @@ def main(arguments: list[str]) -> None:
     module = Module()
     for name in arguments[1:]:
         if name not in schemas:
-            sys.exit(f"no schema of {name} in {arguments[0]}")
+            sys.exit(f"no schema for {name} in {arguments[0]}")
         module.add_message(
             schemas[name], schemas.get(name.removesuffix("Response") + "Request") if name.endswith("Response") else None
         )

@@ -1,10 +1,10 @@
-"""Has Apache Kafka's own classes encode sampled messages, and keeps values and bytes for the tests.
+"""Encode sampled messages with Apache Kafka's own classes, and print values and bytes for the tests.
 
-    python tools/golden_messages.py JARS NAME... > tests/data/golden_messages.json
+    python -m tools.golden_messages JARS NAME... > tests/data/golden_messages.json
 
-JARS is the folder of Kafka's jars; java has to be there. The values come from Kafka's schemas and a seed, not from the declarations
-of this project, so that bytes and values both are Kafka's word. Where a message has more than five versions, three are kept:
-the first, the first flexible one and the last.
+JARS is the directory of Kafka's jars. Needs java. Values are sampled from Kafka's schemas with a fixed seed, so neither
+values nor bytes depend on Ottla's declarations. Of a message with more than five versions, three are included: the
+first, the first flexible one and the last.
 """
 
 import base64
@@ -15,15 +15,15 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from declare_messages import Schema, field_versions, read_schemas, stable_versions, versions
+from tools.declare_messages import Schema, field_versions, read_schemas, stable_versions, versions
 
 BITS = {"int8": 8, "int16": 16, "int32": 32, "int64": 64}
-VERSIONS_KEPT_MAX = 5
+VERSIONS_MAX = 5
 TEXTS = ("", "a", "topic-1", "größe", "日本語", "x" * 126, "x" * 127)
 
 
 def sample(fields: list[Schema], common: dict[str, list[Schema]], version: int, random: Random) -> dict[str, Any]:
-    """A value for each field of a version; tagged fields are left out half of the time."""
+    """Return a value for each field of a version, and for half of the tagged fields."""
     values = {}
     for field in fields:
         first, last = versions(field_versions(field))
@@ -38,26 +38,26 @@ def sample_field(field: Schema, common: dict[str, list[Schema]], version: int, r
     first, last = versions(field.get("nullableVersions", "none"))
     if first <= version <= last and random.random() < 0.3:
         return None
-    kind = field["type"]
-    if kind.startswith("[]"):
-        item = {**field, "type": kind.removeprefix("[]"), "nullableVersions": "none"}
+    type_name = field["type"]
+    if type_name.startswith("[]"):
+        item = {**field, "type": type_name.removeprefix("[]"), "nullableVersions": "none"}
         return [sample_field(item, common, version, random) for _ in range(random.choice([0, 1, 2]))]
-    if kind in BITS:
-        limit = 1 << BITS[kind] - 1
+    if type_name in BITS:
+        limit = 1 << BITS[type_name] - 1
         return random.choice([-limit, limit - 1, -1, 0, 1, random.randrange(-limit, limit)])
-    if kind in ("uint16", "uint32"):
-        return random.choice([0, 1, (1 << int(kind[4:])) - 1])
-    if kind == "bool":
+    if type_name in ("uint16", "uint32"):
+        return random.choice([0, 1, (1 << int(type_name[4:])) - 1])
+    if type_name == "bool":
         return random.random() < 0.5
-    if kind == "float64":
+    if type_name == "float64":
         return random.choice([0.0, -1.5, 1e300])
-    if kind == "string":
+    if type_name == "string":
         return random.choice(TEXTS)
-    if kind in ("bytes", "records"):
+    if type_name in ("bytes", "records"):
         return base64.b64encode(random.randbytes(random.choice([0, 3, 130]))).decode()
-    if kind == "uuid":
+    if type_name == "uuid":
         return base64.urlsafe_b64encode(random.randbytes(16)).decode().rstrip("=")
-    return sample(field.get("fields") or common[kind], common, version, random)
+    return sample(field.get("fields") or common[type_name], common, version, random)
 
 
 def main(arguments: list[str]) -> None:
@@ -73,12 +73,12 @@ def main(arguments: list[str]) -> None:
             last = min(last, stable_versions(schemas[name.removesuffix("Response") + "Request"])[1])
         flexible = versions(schema["flexibleVersions"])[0]
         common = {struct["name"]: struct["fields"] for struct in schema.get("commonStructs", [])}
-        kept = (
+        selected = (
             {first, min(max(first, flexible), last), last}
-            if last - first >= VERSIONS_KEPT_MAX
+            if last - first >= VERSIONS_MAX
             else {*range(first, last + 1)}
         )
-        for version in sorted(kept):
+        for version in sorted(selected):
             values = sample(schema["fields"], common, version, Random(f"{name} {version}"))
             cases.append({"message": name, "version": version, "values": values})
     lines = "".join([f"{case['message']}\t{case['version']}\t{json.dumps(case['values'])}\n" for case in cases])
