@@ -83,10 +83,10 @@ class Member:
             partition, *offsets = event["read"]
             self.read.setdefault(partition, []).extend(offsets)
         elif event.get("name") == "partitions_assigned":  # Java; with a cooperative assignor only new partitions
-            self._set_owned(sorted({*self.owned, *(place["partition"] for place in event["partitions"])}))
+            self._set_owned(sorted({*self.owned, *(each["partition"] for each in event["partitions"])}))
         elif event.get("name") == "partitions_revoked":
-            gone = {place["partition"] for place in event["partitions"]}
-            self.owned = [partition for partition in self.owned if partition not in gone]
+            revoked = {each["partition"] for each in event["partitions"]}
+            self.owned = [partition for partition in self.owned if partition not in revoked]
         elif event.get("name") == "records_consumed":
             for part in event["partitions"]:
                 self.read.setdefault(part["partition"], []).extend(range(part["minOffset"], part["maxOffset"] + 1))
@@ -157,8 +157,8 @@ def _command(client: str, bootstrap: str, group: str, topic: str, assignor: str,
             *(("--group-instance-id", instance) if instance else ()),
         ]
     if client in programs.PROGRAMS:
-        words = (bootstrap, group, topic, assignor, str(session), str(HEARTBEAT_MS))
-        return [*programs.command(client), "member", *words, *([instance] if instance else [])]
+        arguments = (bootstrap, group, topic, assignor, str(session), str(HEARTBEAT_MS))
+        return [*programs.command(client), "member", *arguments, *([instance] if instance else [])]
     return [
         sys.executable,
         "-m",

@@ -24,17 +24,17 @@ def ottla(broker: Broker, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
     """Run a command and return its output, parsed as JSON (a list if there are several documents)."""
     monkeypatch.setenv("OTTLA_BOOTSTRAP", broker.bootstrap)
 
-    def run(*words: str, given: bytes = b"", lines: bool = False, code: int = 0) -> Any:
+    def run(*arguments: str, given: bytes = b"", lines: bool = False, code: int = 0) -> Any:
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(given)))
         capsys.readouterr()
-        ended = main(list(words))
+        ended = main(list(arguments))
         written = capsys.readouterr()
         assert ended == code, written.err
         if code:
             return written.err
         if lines:
             return [json.loads(line) for line in written.out.splitlines()]
-        return json.loads(written.out) if "--json" in words and written.out else written.out
+        return json.loads(written.out) if "--json" in arguments and written.out else written.out
 
     return run
 
@@ -57,9 +57,9 @@ def _groups(broker: Broker) -> list[Any]:
 
 def test_topic_lifecycle(ottla: Ottla, new_name: Callable[[], str]) -> None:
     name = new_name()
-    (made,) = ottla("topic", "create", name, "-p", "2", "-c", "retention.ms=100000", "--json")
-    assert (made["name"], made["partitions"], made["replication_factor"]) == (name, 2, 1)
-    assert made["configs"]["retention.ms"] == "100000"
+    (created,) = ottla("topic", "create", name, "-p", "2", "-c", "retention.ms=100000", "--json")
+    assert (created["name"], created["partitions"], created["replication_factor"]) == (name, 2, 1)
+    assert created["configs"]["retention.ms"] == "100000"
     assert {"name": name, "partitions": 2, "replication_factor": 1, "is_internal": False} in ottla(
         "topic", "list", "--json"
     )
@@ -68,9 +68,9 @@ def test_topic_lifecycle(ottla: Ottla, new_name: Callable[[], str]) -> None:
     assert ottla("topic", "alter", name, "-p", "3", "--unset", "retention.ms", "--yes", "--json") == {
         "name": name, "partitions": 3, "configs": {"retention.ms": None},
     }  # fmt: skip
-    (told,) = ottla("topic", "describe", name, "--json")
-    assert (told["id"], told["configs"], told["is_internal"]) == (made["id"], {}, False)
-    assert [(each["partition"], each["earliest"], each["latest"]) for each in told["partitions"]] == [
+    (result,) = ottla("topic", "describe", name, "--json")
+    assert (result["id"], result["configs"], result["is_internal"]) == (created["id"], {}, False)
+    assert [(each["partition"], each["earliest"], each["latest"]) for each in result["partitions"]] == [
         (0, 0, 0),
         (1, 0, 1),
         (2, 0, 0),
@@ -119,13 +119,13 @@ def test_group_lifecycle(ottla: Ottla, broker: Broker, make_topic: MakeTopic, gr
         ottla("produce", topic, "-p", partition, given=b"1\n2\n3\n")
     assert ottla("consume", topic, "--group", group) in ("1\n2\n3\n" * 2, "1\n1\n2\n2\n3\n3\n")
     ottla("produce", topic, "-p", "0", "-v", "4")
-    behind = ottla("group", "lag", group, "--json")["partitions"]
-    assert [(each["partition"], each["committed"], each["end"], each["lag"]) for each in behind] == [
+    lags = ottla("group", "lag", group, "--json")["partitions"]
+    assert [(each["partition"], each["committed"], each["end"], each["lag"]) for each in lags] == [
         (0, 3, 4, 1),
         (1, 3, 3, 0),
     ]
-    told = ottla("group", "reset-offsets", group, "--topic", f"{topic}:0", "--shift-by", "-2", "--execute", "--json")
-    assert told == {
+    result = ottla("group", "reset-offsets", group, "--topic", f"{topic}:0", "--shift-by", "-2", "--execute", "--json")
+    assert result == {
         "group": group,
         "is_executed": True,
         "partitions": [{"topic": topic, "partition": 0, "old": 3, "new": 1}],
@@ -224,10 +224,10 @@ def test_config_commands(ottla: Ottla, make_topic: MakeTopic, new_name: Callable
 
 
 def test_cluster_describe(ottla: Ottla) -> None:
-    told = ottla("cluster", "describe", "--json")
-    assert (told["controller"], [each["id"] for each in told["brokers"]]) == (1, [1])
-    assert (told["quorum"]["leader"], [each["id"] for each in told["quorum"]["voters"]]) == (1, [1])
-    assert {each["name"]: each["level"] for each in told["features"]}["metadata.version"] == 30
+    result = ottla("cluster", "describe", "--json")
+    assert (result["controller"], [each["id"] for each in result["brokers"]]) == (1, [1])
+    assert (result["quorum"]["leader"], [each["id"] for each in result["quorum"]["voters"]]) == (1, [1])
+    assert {each["name"]: each["level"] for each in result["features"]}["metadata.version"] == 30
 
 
 def test_perf_commands(ottla: Ottla, make_topic: MakeTopic) -> None:
@@ -245,9 +245,9 @@ def test_lag_watch(broker: Broker, make_topic: MakeTopic, group: str) -> None:
     with Admin(bootstrap_servers=broker.bootstrap) as admin, Producer(bootstrap_servers=broker.bootstrap) as producer:
         producer.send(topic, b"1").result(10)
         admin.alter_group_offsets(group, {TopicPartition(topic, 0): 0})
-        words = [sys.executable, "-m", "ottla", "group", "lag", group, "--follow", "--json", "--interval", "0.1"]
+        arguments = [sys.executable, "-m", "ottla", "group", "lag", group, "--follow", "--json", "--interval", "0.1"]
         with subprocess.Popen(
-            words, env={**os.environ, "OTTLA_BOOTSTRAP": broker.bootstrap}, stdout=subprocess.PIPE
+            arguments, env={**os.environ, "OTTLA_BOOTSTRAP": broker.bootstrap}, stdout=subprocess.PIPE
         ) as following:
             assert following.stdout is not None
             assert json.loads(following.stdout.readline())["total"] == 1

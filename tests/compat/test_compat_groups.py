@@ -324,8 +324,8 @@ def test_kafka_consumer_groups(
 ) -> None:
     """List, describe, reset, delete offsets and delete with Kafka's tool."""
 
-    def run(*words: str) -> str:
-        done = java_tools.tool(GROUP_TOOL, "--bootstrap-server", topic.bootstrap, *words)
+    def run(*arguments: str) -> str:
+        done = java_tools.tool(GROUP_TOOL, "--bootstrap-server", topic.bootstrap, *arguments)
         assert done.status == 0, done
         return done.out
 
@@ -344,9 +344,9 @@ def test_kafka_consumer_groups(
     assert "rdkafka" in run("--describe", "--group", topic.group, "--members", "--verbose")
     assert "Stable" in run("--describe", "--group", topic.group, "--state")
     group.leave("a")
-    words = ("--group", topic.group, "--topic", topic.name, "--to-earliest")
+    arguments = ("--group", topic.group, "--topic", topic.name, "--to-earliest")
     assert "Empty" in run("--describe", "--group", topic.group, "--state")
-    run("--reset-offsets", *words, "--execute")
+    run("--reset-offsets", *arguments, "--execute")
     assert topic.committed() == dict.fromkeys(range(PARTITIONS), 0)
     run("--reset-offsets", "--group", topic.group, "--topic", f"{topic.name}:1", "--shift-by", "4", "--execute")
     assert topic.committed()[1] == 4

@@ -108,13 +108,13 @@ def directories(broker: BrokerProcess) -> dict[str, str]:
     }
 
 
-def verified(home: Path) -> dict[str, object]:
+def verify(home: Path) -> dict[str, object]:
     script = Path(OttlaProcess()._script)
     done = subprocess.run(
         [str(script), "log", "verify", "--json", str(home)], capture_output=True, text=True, check=False
     )
-    told: dict[str, object] = json.loads(done.stdout)
-    return told
+    result: dict[str, object] = json.loads(done.stdout)
+    return result
 
 
 @needs_kafka
@@ -150,7 +150,7 @@ def test_kafka_and_ottla_share_two_directories(tmp_path: Path) -> None:
         assert {where[f"plain-{index}"] for index in range(4)} == {"a", "b"}
         table = consume(kafka.bootstrap, "table")
         assert kafka.stop() in (0, 143)
-    assert verified(tmp_path)["problems"] == []
+    assert verify(tmp_path)["problems"] == []
     with OttlaProcess(data_dir=tmp_path / "a", settings=settings) as ottla:
         assert {name: home for name, home in directories(ottla).items() if name.startswith("plain")} == {
             name: home for name, home in where.items() if name.startswith("plain")
@@ -177,7 +177,7 @@ def test_kafka_and_ottla_share_two_directories(tmp_path: Path) -> None:
             assert time.monotonic() < deadline
             time.sleep(0.05)
         assert consume(ottla.bootstrap, "plain", 0) == [("k0", "v0")]
-        told = json.loads(
+        result = json.loads(
             kafka_tool(
                 "org.apache.kafka.tools.LogDirsCommand",
                 "--bootstrap-server",
@@ -189,12 +189,12 @@ def test_kafka_and_ottla_share_two_directories(tmp_path: Path) -> None:
         )
         shown = {
             partition["partition"]: os.path.basename(directory["logDir"])
-            for directory in told["brokers"][0]["logDirs"]
+            for directory in result["brokers"][0]["logDirs"]
             for partition in directory["partitions"]
         }
         assert shown["plain-0"] == os.path.basename(target)
         assert ottla.stop() == 0
-    assert verified(tmp_path)["problems"] == []
+    assert verify(tmp_path)["problems"] == []
     with ApacheKafka(data_dir=tmp_path / "a", settings={**settings, **QUICK}, heap="512m") as kafka:
         assert [consume(kafka.bootstrap, "plain", index) for index in range(2)] == [
             [("k0", "v0")],
@@ -241,11 +241,11 @@ def test_kafka_dump_log_reads_every_file(tmp_path: Path) -> None:
         (["--cluster-metadata-decoder"], metadata),
         (["--verify-index-only"], [path for path in others if path.suffix in (".index", ".timeindex")]),
     ):
-        told = kafka_tool(tool, *flags, "--files", ",".join(map(str, chosen)))
-        lines = (told.stdout + told.stderr).splitlines()
+        result = kafka_tool(tool, *flags, "--files", ",".join(map(str, chosen)))
+        lines = (result.stdout + result.stderr).splitlines()
         assert [line for line in lines if any(word in line for word in ERROR_WORDS)] == []
         assert sum(line.startswith("Dumping ") for line in lines) == len(chosen)
-    assert verified(data)["problems"] == []
+    assert verify(data)["problems"] == []
     shutil.rmtree(data)
 
 
@@ -265,7 +265,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
         subprocess.run(["umount", "-l", str(disk)], check=False)
 
 
-def attempt(bootstrap: str, topic: str, partition: int) -> int | None:
+def try_produce(bootstrap: str, topic: str, partition: int) -> int | None:
     """Produce once. Returns the offset, or None if rejected."""
     outcomes: list[int | None] = []
     producer = Producer({"bootstrap.servers": bootstrap, "acks": "all", "retries": 0, "message.timeout.ms": 5000})
@@ -292,16 +292,16 @@ def test_full_disk_rejects_writes_until_space_is_free(tmp_path: Path, small_disk
         filler = small_disk / "filler"
         filler.write_bytes(bytes(1 << 20))
         count = 0
-        while attempt(ottla.bootstrap, "t", small) is not None:
+        while try_produce(ottla.bootstrap, "t", small) is not None:
             count += 1
             assert count < 100
-        assert attempt(ottla.bootstrap, "t", large) == 0
+        assert try_produce(ottla.bootstrap, "t", large) == 0
         results = call(ottla, DescribeLogDirsRequest(topics=None), 4).results
         assert [result.error_code for result in results] == [0, 0]
         filler.unlink()
-        assert attempt(ottla.bootstrap, "t", small) == count
+        assert try_produce(ottla.bootstrap, "t", small) == count
         assert ottla.stop() == 0
-    assert verified(small_disk)["problems"] == []
+    assert verify(small_disk)["problems"] == []
 
 
 def test_read_only_disk_goes_offline(tmp_path: Path, small_disk: Path) -> None:
@@ -314,18 +314,18 @@ def test_read_only_disk_goes_offline(tmp_path: Path, small_disk: Path) -> None:
             int(name.rpartition("-")[2])
             for name, _ in sorted(directories(ottla).items(), key=lambda item: item[1] != "small")
         )
-        assert attempt(ottla.bootstrap, "t", small) == 0
+        assert try_produce(ottla.bootstrap, "t", small) == 0
         assert ottla.stop() == 0
     subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
     with OttlaProcess(data_dir=data, settings=settings) as ottla:
         results = call(ottla, DescribeLogDirsRequest(topics=None), 4).results
         assert [result.error_code for result in results] == [0, ErrorCode.KAFKA_STORAGE_ERROR]
-        assert attempt(ottla.bootstrap, "t", large) == 0
-        assert attempt(ottla.bootstrap, "t", small) is None
+        assert try_produce(ottla.bootstrap, "t", large) == 0
+        assert try_produce(ottla.bootstrap, "t", small) is None
         assert ottla.stop() == 0
     subprocess.run(["mount", "-o", "remount,rw", str(small_disk)], check=True)
     with OttlaProcess(data_dir=data, settings=settings) as ottla:
-        assert (attempt(ottla.bootstrap, "t", small), attempt(ottla.bootstrap, "t", large)) == (1, 1)
+        assert (try_produce(ottla.bootstrap, "t", small), try_produce(ottla.bootstrap, "t", large)) == (1, 1)
 
 
 def test_second_node_on_a_directory_fails(tmp_path: Path) -> None:

@@ -51,17 +51,17 @@ def require_groups(api_keys):
 
 def test_topic_lifecycle(admin, new_name):
     one, two = new_name(), new_name()
-    made = admin.create_topics(
+    created = admin.create_topics(
         [NewTopic(one, 3, 1, {"retention.ms": "1000"}), NewTopic(two, assignments={0: (1,), 1: (1,)})]
     )
-    assert [(topic.name, topic.partitions, topic.replication_factor) for topic in made.values()] == [
+    assert [(topic.name, topic.partitions, topic.replication_factor) for topic in created.values()] == [
         (one, 3, 1),
         (two, 2, 1),
     ]
-    assert made[one].configs["retention.ms"] == "1000"
+    assert created[one].configs["retention.ms"] == "1000"
     assert eventually(lambda: {one, two} <= set(admin.list_topics()))
     described = admin.describe_topics([one])[one]
-    assert described.id == made[one].id
+    assert described.id == created[one].id
     assert [(each.partition, each.leader.id, each.replicas, each.in_sync) for each in described.partitions] == [
         (index, 1, (1,), (1,)) for index in range(3)
     ]

@@ -173,9 +173,9 @@ def test_auto_offset_reset(make_topic, produce, broker, make_consumer):
     for policy, offset in (("earliest", 0), ("latest", 2), ("by_duration:PT1H", 1)):
         assert make_consumer(topic, auto_offset_reset=policy).position(partition) == offset
     consumer = make_consumer(topic, auto_offset_reset="none")
-    with pytest.raises(NoOffsetForPartitionError) as told:
+    with pytest.raises(NoOffsetForPartitionError) as raised:
         consumer.poll(10)
-    assert told.value.partitions == (partition,)
+    assert raised.value.partitions == (partition,)
     consumer.seek(partition, 1)
     assert [record.value for record in take(consumer, 1)] == [b"new"]
     with pytest.raises(ConfigError, match=re.escape("auto.offset.reset must be")):

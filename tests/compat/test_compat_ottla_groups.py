@@ -49,12 +49,12 @@ class Worker:
 
     def __init__(self, bootstrap, topics, **configs):
         self.consumer = AsyncConsumer(bootstrap_servers=bootstrap, **{**QUICK, **configs})
-        self.records, self.heard = [], []
+        self.records, self.events = [], []
         self.consumer.subscribe(
             topics,
-            on_assigned=lambda p: self.heard.append(("assigned", sorted(p))),
-            on_revoked=lambda p: self.heard.append(("revoked", sorted(p))),
-            on_lost=lambda p: self.heard.append(("lost", sorted(p))),
+            on_assigned=lambda p: self.events.append(("assigned", sorted(p))),
+            on_revoked=lambda p: self.events.append(("revoked", sorted(p))),
+            on_lost=lambda p: self.events.append(("lost", sorted(p))),
         )
         self.task = asyncio.create_task(self._run())
 
@@ -112,20 +112,20 @@ async def test_group_survives_joins_leaves_and_crashes(broker, make_topic, fill,
         await wait_until(lambda: owned_once(workers, topic, 6))
     fill(topic, 6, 50, start=50)
     await wait_until(lambda: sum(len(worker.records) for worker in workers) >= 600)
-    gone = workers.pop(0)
-    await gone.stop()
+    stopped = workers.pop(0)
+    await stopped.stop()
     await wait_until(lambda: owned_once(workers, topic, 6))
     crashed = workers.pop(0)
     await asyncio.sleep(0.3)
     await crashed.crash()
     await wait_until(lambda: owned_once(workers, topic, 6))
     fill(topic, 6, 10, start=100)
-    seen = lambda: Counter((r.partition, r.offset) for w in (gone, crashed, *workers) for r in w.records)  # noqa: E731
+    seen = lambda: Counter((r.partition, r.offset) for w in (stopped, crashed, *workers) for r in w.records)  # noqa: E731
     await wait_until(lambda: len(seen()) == 660)
     await workers[0].stop()
     assert sorted(seen()) == [(p, n) for p in range(6) for n in range(110)]
     if strategy != "cooperative-sticky":
-        revoked = [event for event in gone.heard if event[0] == "revoked"]
+        revoked = [event for event in stopped.events if event[0] == "revoked"]
         assert revoked[0] == ("revoked", [TopicPartition(topic, index) for index in range(6)])
 
 
@@ -137,7 +137,7 @@ async def test_cooperative_members_keep_reading(broker, make_topic, fill, new_na
     await wait_until(lambda: len(first.owned) == 4)
     second = Worker(broker.bootstrap, [topic], **configs)
     await wait_until(lambda: owned_once([first, second], topic, 4))
-    revoked = [partition for kind, partitions in first.heard if kind == "revoked" for partition in partitions]
+    revoked = [partition for kind, partitions in first.events if kind == "revoked" for partition in partitions]
     assert sorted(revoked) == sorted(second.owned)
     assert len(revoked) == 2
     for worker in (first, second):
@@ -150,12 +150,12 @@ async def test_static_member_restarts_without_a_rebalance(broker, make_topic, ne
     other = Worker(broker.bootstrap, [topic], group_id=group, group_instance_id="other")
     static = Worker(broker.bootstrap, [topic], group_id=group, group_instance_id="static")
     await wait_until(lambda: owned_once([other, static], topic, 4))
-    before, heard = sorted(static.owned), list(other.heard)
+    before, events = sorted(static.owned), list(other.events)
     await static.stop()
     static = Worker(broker.bootstrap, [topic], group_id=group, group_instance_id="static")
     await wait_until(lambda: bool(static.owned))
     await asyncio.sleep(0.5)
-    assert (sorted(static.owned), other.heard) == (before, heard)
+    assert (sorted(static.owned), other.events) == (before, events)
     for worker in (other, static):
         await worker.stop()
 
@@ -210,9 +210,9 @@ async def test_manual_commits(broker, make_topic, fill, new_name):
         await consumer.commit({partitions[0]: OffsetAndMetadata(5, "five"), partitions[1]: 7})
         found = await consumer.committed(*partitions)
         assert [(each.offset, each.metadata) for each in found.values()] == [(5, "five"), (7, "")]
-        told = asyncio.get_running_loop().create_future()
-        consumer.commit_soon({partitions[1]: 8}, lambda offsets, error: told.set_result((offsets, error)))
-        assert await told == ({partitions[1]: OffsetAndMetadata(8)}, None)
+        result = asyncio.get_running_loop().create_future()
+        consumer.commit_soon({partitions[1]: 8}, lambda offsets, error: result.set_result((offsets, error)))
+        assert await result == ({partitions[1]: OffsetAndMetadata(8)}, None)
     async with AsyncConsumer(**configs) as consumer:
         consumer.assign(partitions)
         assert [await consumer.position(partition) for partition in partitions] == [5, 8]
@@ -283,10 +283,10 @@ async def test_removed_only_member_cannot_commit(broker, make_topic, fill, new_n
 
 async def test_interceptors_get_commits(broker, make_topic, new_name):
     class CommitInterceptor:
-        heard, is_closed = [], False
+        events, is_closed = [], False
 
         def on_commit(self, offsets):
-            self.heard.append(offsets)
+            self.events.append(offsets)
 
         def close(self):
             self.is_closed = True
@@ -296,7 +296,7 @@ async def test_interceptors_get_commits(broker, make_topic, new_name):
         bootstrap_servers=broker.bootstrap, group_id=new_name(), interceptor_classes=[ear]
     ) as consumer:
         await consumer.commit({partition: 3})
-    assert (ear.heard, ear.is_closed) == ([{partition: OffsetAndMetadata(3)}], True)
+    assert (ear.events, ear.is_closed) == ([{partition: OffsetAndMetadata(3)}], True)
 
 
 async def test_topic_created_after_subscribe_is_read(broker, make_topic, fill, new_name):
@@ -305,7 +305,7 @@ async def test_topic_created_after_subscribe_is_read(broker, make_topic, fill, n
 
     topic = new_name()
     worker = Worker(broker.bootstrap, [topic], group_id=new_name(), allow_auto_create_topics=False)
-    await wait_until(lambda: bool(worker.heard))
+    await wait_until(lambda: bool(worker.events))
     assert worker.owned == []
     await asyncio.to_thread(create_topic, broker.bootstrap, topic, 2, {})
     await wait_until(lambda: len(worker.owned) == 2, seconds=10)

@@ -66,8 +66,8 @@ def test_other_clients_read_sent_records(broker, make_topic, make_producer, code
     producer = make_producer(compression_type=codec, linger_ms=50)
     sent = [(b"k%d" % index if index % 2 else None, b"v%d" % index * index, TIME + index) for index in range(200)]
     futures = [producer.send(topic, value, key, timestamp=when) for key, value, when in sent]
-    told = [future.result(30) for future in futures]
-    assert told == [
+    results = [future.result(30) for future in futures]
+    assert results == [
         RecordMetadata(topic, 0, index, when, -1 if key is None else len(key), len(value))
         for index, (key, value, when) in enumerate(sent)
     ]
@@ -140,16 +140,16 @@ def test_records_without_key_use_all_partitions(broker, make_topic, make_produce
     assert sum(counts) == 2000
     assert min(counts) > 300
     rounds = make_producer(partitioner_class="RoundRobinPartitioner")
-    told = [rounds.send(topic, b"x").result(30).partition for _ in range(4)]
-    assert told == [0, 1, 2, 0]
+    results = [rounds.send(topic, b"x").result(30).partition for _ in range(4)]
+    assert results == [0, 1, 2, 0]
 
 
 @pytest.mark.parametrize("acks", ["all", 1, 0])
 def test_all_acks_settings_deliver(broker, make_topic, make_producer, acks):
     topic = make_topic()
     producer = make_producer(acks=acks)
-    told = [producer.send(topic, b"%d" % index).result(30).offset for index in range(3)]
-    assert told == ([-1, -1, -1] if acks == 0 else [0, 1, 2])
+    results = [producer.send(topic, b"%d" % index).result(30).offset for index in range(3)]
+    assert results == ([-1, -1, -1] if acks == 0 else [0, 1, 2])
     deadline = time.monotonic() + 10
     while len(read(broker.bootstrap, topic)) < 3:
         assert time.monotonic() < deadline
@@ -181,11 +181,11 @@ def test_producer_is_thread_safe(broker, make_topic, make_producer):
 
 def test_done_callbacks(make_topic, make_producer):
     topic, called = make_topic(), threading.Event()
-    told = []
+    results = []
     future = make_producer().send(topic, b"x")
-    future.add_done_callback(lambda done: (told.append(done.result().offset), called.set()))
+    future.add_done_callback(lambda done: (results.append(done.result().offset), called.set()))
     assert called.wait(30)
-    assert told == [0]
+    assert results == [0]
     assert future.exception() is None
 
 
@@ -284,8 +284,8 @@ def test_async_producer(broker, make_topic):
     async def work():
         async with AsyncProducer(bootstrap_servers=broker.bootstrap, linger_ms=1) as producer:
             futures = [await producer.send(topic, b"%d" % index) for index in range(500)]
-            told = await asyncio.gather(*futures)
-            assert [each.offset for each in told] == list(range(500))
+            results = await asyncio.gather(*futures)
+            assert [each.offset for each in results] == list(range(500))
             assert (await producer.send_and_wait(topic, b"last")).offset == 500
             assert len(await producer.partitions_for(topic)) == 1
             with pytest.raises(asyncio.InvalidStateError):

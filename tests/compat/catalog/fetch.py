@@ -37,10 +37,10 @@ UNKNOWN_PARTITION = fetch_request(fetch_partition(), name="$no", topic_uuid=UNKN
 
 
 def as_follower(version: int) -> FetchRequest:
-    who: dict[str, Any] = (
+    fields: dict[str, Any] = (
         {"replica_state": ReplicaState(replica_id=5, replica_epoch=1)} if version >= 15 else {"replica_id": 5}
     )
-    return fetch_request(fetch_partition(), **who)
+    return fetch_request(fetch_partition(), **fields)
 
 
 CASES = [

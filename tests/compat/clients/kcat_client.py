@@ -23,12 +23,12 @@ class KcatClient:
         return None if shutil.which("kcat") else "there is no kcat"
 
     def can_send(self, record: Sent) -> bool:
-        words = [
+        arguments = [
             record.key or b"-",
             *(word for name, value in record.headers for word in (name.encode(), value or b"")),
         ]
         named = all(value is not None for _, value in record.headers)
-        plain = all(word.isascii() and b"\0" not in word for word in words)
+        plain = all(word.isascii() and b"\0" not in word for word in arguments)
         return (
             record.key != b"" and record.value != b"" and named and plain and (record.key, record.value) != (None, None)
         )
@@ -56,18 +56,24 @@ class KcatClient:
             for (partition, key, headers, is_null), group in groups:
                 sent = list(group)
                 assert all(map(self.can_send, sent)), sent
-                words = ["-P", "-t", topic, "-p", str(partition)]
-                words += [word for name, value in headers for word in ("-H", f"{name}={(value or b'').decode()}")]
+                arguments = ["-P", "-t", topic, "-p", str(partition)]
+                arguments += [word for name, value in headers for word in ("-H", f"{name}={(value or b'').decode()}")]
                 if is_null:  # an empty file is skipped: only a line with a key and nothing after it is a null
                     self._run(
-                        bootstrap, *words, "-Z", "-K", ":", settings=settings, stdin=((key or b"") + b":\n") * len(sent)
+                        bootstrap,
+                        *arguments,
+                        "-Z",
+                        "-K",
+                        ":",
+                        settings=settings,
+                        stdin=((key or b"") + b":\n") * len(sent),
                     )
                     continue
-                words += [] if key is None else ["-k", key.decode()]
+                arguments += [] if key is None else ["-k", key.decode()]
                 files = [Path(directory, str(index)) for index in range(len(sent))]
                 for path, record in zip(files, sent, strict=True):
                     path.write_bytes(record.value or b"")
-                self._run(bootstrap, *words, *map(str, files), settings=settings)
+                self._run(bootstrap, *arguments, *map(str, files), settings=settings)
         return [-1] * len(records)
 
     def consume(self, bootstrap: str, topic: str, start: Mapping[int, int], end: Mapping[int, int]) -> list[Read]:
@@ -80,7 +86,7 @@ class KcatClient:
         for partition, offset in start.items():
             count = end[partition] - offset
             if count > 0:
-                words = [
+                arguments = [
                     "-C",
                     "-q",
                     "-e",
@@ -95,7 +101,7 @@ class KcatClient:
                     "-f",
                     FORMAT,
                 ]
-                found += _parse(self._run(bootstrap, *words, settings=settings))
+                found += _parse(self._run(bootstrap, *arguments, settings=settings))
         return found
 
     def offsets(self, bootstrap: str, topic: str, partitions: Sequence[int], at: At) -> dict[int, int | None]:
@@ -115,9 +121,13 @@ class KcatClient:
                 return count
         return 0
 
-    def _run(self, bootstrap: str, *words: str, settings: Mapping[str, str] | None = None, stdin: bytes = b"") -> bytes:
+    def _run(
+        self, bootstrap: str, *arguments: str, settings: Mapping[str, str] | None = None, stdin: bytes = b""
+    ) -> bytes:
         options = [word for name, value in (settings or {}).items() for word in ("-X", f"{name}={value}")]
-        done = subprocess.run(["kcat", "-b", bootstrap, *options, *words], capture_output=True, timeout=60, input=stdin)
+        done = subprocess.run(
+            ["kcat", "-b", bootstrap, *options, *arguments], capture_output=True, timeout=60, input=stdin
+        )
         if done.returncode != 0:
             raise RuntimeError(done.stderr.decode(errors="replace"))
         return done.stdout
