@@ -147,7 +147,10 @@ def validate_batch(
     stays_compressed = codec != 0 and codec == target
     stats = collect_stats_fast(data, count, check_offsets=stays_compressed) if count <= SMALL_MAX else None
     if stats is None:
-        stats = _collect_stats(data, count, codec, budget, stays_compressed=stays_compressed)
+        same_timestamp = base_timestamp == max_timestamp
+        stats = _collect_stats(
+            data, count, codec, budget, stays_compressed=stays_compressed, same_timestamp=same_timestamp
+        )
     lowest, highest, has_null_key, has_consecutive_offsets = stats
     claims_append_time = attributes & LOG_APPEND_TIME_BIT
     if claims_append_time:
@@ -271,11 +274,17 @@ def _decompress(codec: int, payload: bytes, budget: ValidationBudget) -> bytes |
 
 
 def _collect_stats(
-    data: bytes | memoryview, count: int, codec: int, budget: ValidationBudget, *, stays_compressed: bool
+    data: bytes | memoryview,
+    count: int,
+    codec: int,
+    budget: ValidationBudget,
+    *,
+    stays_compressed: bool,
+    same_timestamp: bool,
 ) -> RecordStats:
     """Return the stats of many records, or of records that `collect_stats_fast` does not read."""
     if count > SMALL_MAX:
-        stats = collect_stats_large(data, count, check_offsets=stays_compressed)
+        stats = collect_stats_large(data, count, check_offsets=stays_compressed, same_timestamp=same_timestamp)
         if stats is not None:
             return stats
         if count > budget.scanned_records_max:

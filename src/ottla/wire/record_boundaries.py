@@ -8,7 +8,6 @@ are guessed at once with NumPy, then proved (`guess_boundaries`); the rest is fo
 from __future__ import annotations
 
 from array import array
-from contextlib import suppress
 from functools import lru_cache
 from itertools import repeat
 from typing import TYPE_CHECKING, Any
@@ -103,28 +102,33 @@ def _append_runs(
             count -= run
             continue
         if may_guess and count >= GUESS_MIN:
-            with suppress(FastPathMiss):
+            try:
                 bounds = guess_boundaries(np, memoryview(data)[position:end], count)
-                found.frombytes((bounds[:-1] + position).tobytes())
-                return end, 0
+            except FastPathMiss:
+                break
+            found.frombytes((bounds[:-1] + position).tobytes())
+            return end, 0
         break
     return position, count
 
 
-def guess_boundaries(np: Any, data: bytes | memoryview, record_count: int) -> Column:
+def guess_boundaries(np: Any, data: bytes | memoryview, record_count: int, *, same_timestamp: bool = False) -> Column:
     """Return where each record starts, and where the last one ends.
 
     Before a record stands the header count of the record before it, and after its length its attributes; both are 0 as a rule. So every
     position between two such zeros is a guess. A guess is right if it is where the one before it ends: from the first record on there
     is only one chain, so a complete chain of `record_count` records is the same that following the lengths would find.
-    Raises FastPathMiss if there is none.
+    Raises FastPathMiss if there is none. `same_timestamp` is a hint that all timestamp deltas are 0, which excludes more wrong guesses.
     """
     end = len(data)
     if not RECORD_BYTES_MIN * record_count <= end <= GUESS_BYTES_MAX:
         raise FastPathMiss
     flags = np.empty((end + 8) & -8, np.bool_)
     np.logical_not(np.frombuffer(data, np.uint8), flags[1 : end + 1])  # whether the byte before is 0
-    flags[: end - 2] &= flags[2:end] | flags[3 : end + 1]
+    if same_timestamp:  # after the length come the attributes and the timestamp delta
+        flags[: end - 3] &= flags[3:end] & (flags[2 : end - 1] | flags[4 : end + 1])
+    else:
+        flags[: end - 2] &= flags[2:end] | flags[3 : end + 1]
     flags[1:RECORD_BYTES_MIN] = flags[end - 3 :] = False
     flags[0] = flags[end] = True
     bounds = flags.nonzero()[0] if end < SPARSE_BYTES_MIN else _positions_of_sparse(np, flags)
@@ -176,9 +180,12 @@ def _positions_of_sparse(np: Any, flags: Column) -> Column:
 
 @lru_cache(1)
 def prefix_sizes(np: Any) -> Column:
-    """Return the size of something that begins with its length (and the length's own), by its first two bytes (little-endian)."""
+    """Return the size of something that begins with its length, including the length, by its first two bytes (little-endian).
+
+    `NO_SIZE` if the length is negative, takes three bytes, or takes two bytes though one is enough.
+    """
     pairs = np.arange(1 << 16)
     low, high = pairs & 0xFF, pairs >> 8
     sizes: Column = np.where(low < 128, 1 + (low >> 1), 2 + ((low & 127 | high << 7) >> 1))
-    sizes[(low & 1 != 0) | (low > 127) & (high > 127)] = NO_SIZE
+    sizes[(low & 1 != 0) | (low > 127) & ((high == 0) | (high > 127))] = NO_SIZE
     return sizes

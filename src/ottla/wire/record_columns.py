@@ -6,7 +6,6 @@ Three functions, from the fastest and most special to the most general: `collect
 
 from __future__ import annotations
 
-from contextlib import suppress
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -34,8 +33,13 @@ KEY_SIZE_MAX = 63
 WORD = 8
 
 
-def collect_stats_large(data: bytes | memoryview, record_count: int, *, check_offsets: bool) -> RecordStats | None:
-    """Return the stats of the records of a batch; None if they should be read one by one, or are invalid."""
+def collect_stats_large(
+    data: bytes | memoryview, record_count: int, *, check_offsets: bool, same_timestamp: bool = False
+) -> RecordStats | None:
+    """Return the stats of the records of a batch; None if they should be read one by one, or are invalid.
+
+    `same_timestamp` is a hint for speed only.
+    """
     try:
         if may_be_uniform(data):
             stats = collect_stats_uniform(bytes(data), record_count)
@@ -43,26 +47,29 @@ def collect_stats_large(data: bytes | memoryview, record_count: int, *, check_of
                 return stats
         if record_count < PLAIN_MIN:
             return None
-        return _stats_of_mixed(data, record_count, check_offsets=check_offsets)
+        return _stats_of_mixed(data, record_count, check_offsets=check_offsets, same_timestamp=same_timestamp)
     except (FastPathMiss, IndexError, MalformedMessage):
         return None
 
 
-def _stats_of_mixed(data: bytes | memoryview, record_count: int, *, check_offsets: bool) -> RecordStats:
+def _stats_of_mixed(
+    data: bytes | memoryview, record_count: int, *, check_offsets: bool, same_timestamp: bool
+) -> RecordStats:
     import numpy as np
 
     try:
-        bounds = guess_boundaries(np, data, record_count)
+        bounds = guess_boundaries(np, data, record_count, same_timestamp=same_timestamp)
     except FastPathMiss:
         if record_count < COLUMNS_MIN:
             raise
         starts = find_starts(data, (0,), (len(data),), (record_count,), may_guess=False)
         bounds = np.append(starts, len(data))
     else:
-        with suppress(FastPathMiss, IndexError):
+        try:
             return collect_stats_plain(np, data, bounds)
-        if record_count < COLUMNS_MIN:
-            raise FastPathMiss
+        except (FastPathMiss, IndexError):
+            if record_count < COLUMNS_MIN:
+                raise
     return _column_stats(np, data, bounds, check_offsets=check_offsets)
 
 
@@ -91,14 +98,14 @@ def collect_stats_plain(np: Any, data: bytes | memoryview, bounds: Column) -> Re
     """Return the stats of plain records: no headers, keys all null or all of one length, offset deltas 0, 1, 2, ..., timestamp deltas
     of one byte. Raises FastPathMiss if they are not.
 
-    `bounds` are guessed, which proves that the byte before each of them, the header count, is 0, and that lengths take one or two bytes.
-    The eight bytes after the length, which hold all fields before the value, are compared with what they are in such records.
+    `bounds` are guessed, which proves that the byte before each of them, the header count, is 0, and that lengths take one or two bytes,
+    as few as possible. The eight bytes after the length, which hold all fields before the value, are compared with what they are in such
+    records.
     """
     end, starts = len(data), bounds[:-1]
-    pairs = np.ndarray(end - 1, "<u2", data, 0, (1,))
-    fields = starts + 1
-    fields += np.frombuffer(data, np.uint8)[starts] > 127
-    words = np.ndarray(end - WORD + 1, "<u8", data, 0, (1,))[fields]
+    sizes = bounds[1:] - starts
+    fields = _length_sizes(np).take(sizes)
+    words = np.ndarray(end - WORD + 1, "<u8", data, 0, (1,))[starts + fields]
     key = int(words[0]) >> 24 & 0xFF
     strict, loose, expected, field_sizes = _plain_words(np, key, len(starts))
     lowest = highest = 0
@@ -108,11 +115,17 @@ def collect_stats_plain(np: Any, data: bytes | memoryview, bounds: Column) -> Re
         deltas = words.view(np.uint8)[1::8]
         lowest, highest = int(np.minimum.reduce(deltas)) >> 1, int(np.maximum.reduce(deltas)) >> 1
     fields += field_sizes
-    fields += prefix_sizes(np).take(pairs[fields])
+    fields += prefix_sizes(np).take(np.ndarray(end - 1, "<u2", data, 0, (1,))[starts + fields])
     fields += 1
-    if fields.tobytes() != bounds[1:].tobytes() or data[-1]:
+    if fields.tobytes() != sizes.tobytes() or data[-1]:
         raise FastPathMiss
     return RecordStats(lowest, highest, key == 1, True)
+
+
+@lru_cache(1)
+def _length_sizes(np: Any) -> Column:
+    """Return the size of a record's length by the size of the record including its length."""
+    return 1 + (np.arange(2 + (1 << 13)) > 1 + 63)  # type: ignore[no-any-return]
 
 
 @lru_cache(64)

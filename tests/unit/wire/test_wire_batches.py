@@ -220,7 +220,9 @@ def test_plain_records_of_random_bytes_are_read_at_once(count: int, key: bytes |
         for i in range(count)
     ]
     octets = payload(records)
-    bounds = guess_boundaries(numpy, octets, count)
+    same_timestamp = times == 1
+    bounds = guess_boundaries(numpy, octets, count, same_timestamp=same_timestamp)
+    assert bounds.tolist() == guess_boundaries(numpy, octets, count).tolist()
     assert bounds.tolist() == [*find_starts(octets, [0], [len(octets)], [count]).tolist(), len(octets)]
     assert collect_stats_plain(numpy, octets, bounds) == RecordStats(0, times - 1, key is None, True)
     for data, wrong_count in ((octets, count - 1), (octets, count + 1), (octets + b"\0", count)):
@@ -228,22 +230,33 @@ def test_plain_records_of_random_bytes_are_read_at_once(count: int, key: bytes |
             guess_boundaries(numpy, data, wrong_count)
         with pytest.raises(MalformedMessage):
             find_starts(data, [0], [len(data)], [wrong_count])
+    assert collect_stats_large(octets, count, check_offsets=True, same_timestamp=True) in (
+        None,
+        RecordStats(0, times - 1, key is None, True),
+    )
     assert collect_stats_large(octets, count, check_offsets=True) == RecordStats(0, times - 1, key is None, True)
 
 
 @pytest.mark.parametrize("length_bytes", [2, 3])
 def test_lengths_that_take_more_bytes_than_needed_shift_no_field(length_bytes: int) -> None:
-    """Read one byte too early, these records look plain: the attributes as timestamp, the timestamp as offset, and so on."""
-    octets, count = bytearray(), 60
+    """Read one byte too early, these records look plain: the attributes as timestamp, the timestamp as offset, and so on. The fields of
+    the second kind end one byte after their record."""
+    valid, invalid, count = bytearray(), bytearray(), 60
     for index in range(count):
         body = b"\0" + varint(index) + varint(-1) + varint(2) + b"\4\4" + varint(2) + b"vv" + b"\0"
-        length = varint(len(body))
-        octets += bytes((length[0] | 128,)) + b"\x80" * (length_bytes - 2) + b"\0" + body
-    truth = collect_stats(bytes(octets), count)
+        length = bytes((varint(len(body))[0] | 128, *[128] * (length_bytes - 2), 0))
+        valid += length + body
+        body = b"\0" + varint(index) + varint(-1) + varint(40 + index % 3) + bytes(40 + index % 3) + b"\0"
+        invalid += bytes((varint(len(body))[0] | 128, *[128] * (length_bytes - 2), 0)) + body
+    truth = collect_stats(bytes(valid), count)
     assert (truth.max_timestamp_delta, truth.has_consecutive_offsets, truth.has_null_key) == (59, False, False)
-    assert collect_stats_large(bytes(octets), count, check_offsets=True) in (None, truth)
-    with pytest.raises(FastPathMiss):
-        collect_stats_plain(numpy, bytes(octets), guess_boundaries(numpy, bytes(octets), count))
+    assert collect_stats_large(bytes(valid), count, check_offsets=True) in (None, truth)
+    with pytest.raises(MalformedMessage):
+        collect_stats(bytes(invalid), count)
+    assert collect_stats_large(bytes(invalid), count, check_offsets=True) is None
+    for octets in (bytes(valid), bytes(invalid)):
+        with pytest.raises(FastPathMiss):
+            guess_boundaries(numpy, octets, count)
 
 
 @settings(deadline=None)
