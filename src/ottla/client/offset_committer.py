@@ -13,7 +13,7 @@ from ottla.client.group_offsets import GroupOffsetsClient
 from ottla.client.records import OffsetAndMetadata, TopicPartition
 
 Offsets = dict[TopicPartition, OffsetAndMetadata]
-GROUP_MOVED_ON_ERRORS = (
+STALE_MEMBER_ERRORS = (
     ErrorCode.UNKNOWN_MEMBER_ID,
     ErrorCode.ILLEGAL_GENERATION,
     ErrorCode.REBALANCE_IN_PROGRESS,
@@ -149,7 +149,7 @@ class OffsetCommitter:
         task.add_done_callback(lambda done: self._tasks.pop(done, None))
 
     def _translate_error(self, error: ClientError) -> ClientError:
-        if error.code in GROUP_MOVED_ON_ERRORS:
+        if error.code in STALE_MEMBER_ERRORS:
             return CommitFailedError(error.code)
         if error.code == ErrorCode.FENCED_INSTANCE_ID:
             return FencedInstanceIdError(self._group.member.settings.instance_id)
