@@ -14,11 +14,11 @@ from dataclasses import dataclass, replace
 
 from bench import frames
 from bench.attackers import attack_for, attack_once_each
-from bench.beside import other_process
 from bench.checked_load import consume_checked, produce_checked
 from bench.frames import Connection
+from bench.load_process import start_load_process
 from bench.peers import BrokerProcess, OttlaProcess, resident_bytes
-from bench.report import QUICK, Effort, Goal, Report, table
+from bench.report import QUICK, Goal, Report, RunSize, table
 
 LOADED, TARGET = "loaded", "attacked"
 SETTINGS = {
@@ -36,7 +36,7 @@ WARMING_PARTS, WARMING_SECONDS_MIN = 20, 3.0
 """The part of the attack that comes before anything is measured: an allocator does not give back all that it took for its largest hour."""
 LATENCY_GOAL, MEMORY_GOAL = 5.0, 1.15
 
-Say = Callable[[str], None]
+Log = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ def percentile(waits: list[float], part: float) -> float:
     return sorted(waits)[int(len(waits) * part)]
 
 
-def besiege(broker: BrokerProcess, *, seed: int, alone_seconds: float, seconds: float, say: Say) -> Outcome:
+def run_attack(broker: BrokerProcess, *, seed: int, alone_seconds: float, seconds: float, log: Log) -> Outcome:
     """Raises where a record is wrong, refused or lost."""
     connection = Connection(broker.port)
     idle = resident_bytes(broker.pid)
@@ -69,18 +69,18 @@ def besiege(broker: BrokerProcess, *, seed: int, alone_seconds: float, seconds: 
     connection.close()
     first = 1  # the topic was tried with one record
     with contextlib.ExitStack() as stack:
-        attackers, producer, consumer = (stack.enter_context(other_process()) for _ in range(3))
-        say("each attack once")
+        attackers, producer, consumer = (stack.enter_context(start_load_process()) for _ in range(3))
+        log("each attack once")
         took = attackers.submit(attack_once_each, broker.port, TARGET, target, seed).result()
-        say(", ".join(f"{name} {spent:.1f} s" for name, spent in took.items()))
+        log(", ".join(f"{name} {spent:.1f} s" for name, spent in took.items()))
         attackers.submit(
             attack_for, broker.port, TARGET, target, seed + 1, max(seconds / WARMING_PARTS, WARMING_SECONDS_MIN)
         ).result()
-        rest(broker, idle)
+        wait_for_memory(broker, idle)
         alone = producer.submit(produce_checked, broker.port, loaded, first, alone_seconds)
         read = consumer.submit(consume_checked, broker.port, loaded, first, alone_seconds).result()
         before = resident_bytes(broker.pid)
-        say(
+        log(
             f"alone: {alone.result().count} records, p99 {percentile(alone.result().waits, 0.99) * 1e3:.2f} ms, {before >> 20} MB"
         )
         attack = attackers.submit(attack_for, broker.port, TARGET, target, seed, seconds)
@@ -90,7 +90,7 @@ def besiege(broker: BrokerProcess, *, seed: int, alone_seconds: float, seconds: 
         acts, produced = attack.result(), under.result()
         reader.result()
         consumer.submit(consume_checked, broker.port, loaded, first, 60 + seconds, produced.count).result()
-    after = rest(broker, before)
+    after = wait_for_memory(broker, before)
     return Outcome(
         produced.count - first,
         percentile(alone.result().waits, 0.5),
@@ -118,7 +118,7 @@ def watch(broker: BrokerProcess, running: Sequence[object], before: int) -> int:
     return peak
 
 
-def rest(broker: BrokerProcess, before: int) -> int:
+def wait_for_memory(broker: BrokerProcess, before: int) -> int:
     """Memory after a while of quiet, less where that is enough."""
     deadline = time.monotonic() + REST_SECONDS_MAX
     while (now := resident_bytes(broker.pid)) > before * REST_ENOUGH and time.monotonic() < deadline:
@@ -155,15 +155,15 @@ def report_of(outcome: Outcome, seconds: float, seed: int) -> Report:
     return Report("Under attack", ["", "alone", "under attack"], rows, note, figures, goals=goals)
 
 
-def run(effort: Effort, say: Say, *, seed: int = 1) -> Report:
+def run(run_size: RunSize, log: Log, *, seed: int = 1) -> Report:
     with OttlaProcess(settings=SETTINGS) as broker:
         try:
-            outcome = besiege(
-                broker, seed=seed, alone_seconds=effort.attack_alone_seconds, seconds=effort.attack_seconds, say=say
+            outcome = run_attack(
+                broker, seed=seed, alone_seconds=run_size.attack_alone_seconds, seconds=run_size.attack_seconds, log=log
             )
         finally:
-            say(f"the node's last words:\n{broker.output()[-1500:]}")
-        return report_of(outcome, effort.attack_seconds, seed)
+            log(f"the node's last words:\n{broker.output()[-1500:]}")
+        return report_of(outcome, run_size.attack_seconds, seed)
 
 
 def main() -> None:
@@ -173,10 +173,10 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="ten seconds, to see that it works")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
-    effort = QUICK if options.quick else replace(Effort(), attack_seconds=60 * options.minutes)
+    run_size = QUICK if options.quick else replace(RunSize(), attack_seconds=60 * options.minutes)
     began = time.monotonic()
     report = run(
-        effort, lambda text: print(f"{time.monotonic() - began:6.1f} s  {text}", flush=True), seed=options.seed
+        run_size, lambda text: print(f"{time.monotonic() - began:6.1f} s  {text}", flush=True), seed=options.seed
     )
     print(
         f"\n{table(report.head, report.rows)}\n{table(['bar', 'limit', 'measured', 'holds'], [goal.cells() for goal in report.goals])}"

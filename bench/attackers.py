@@ -1,6 +1,6 @@
 """What is thrown at a node: connections that are slow, silent, many or deaf, spoilt requests, bombs, and everything that costs memory.
 
-Each attack is one act of a second at most, by a client that nobody invited; several are under way at a time. An answer, an error and a
+Each attack is one act of a second at most, by a client that nobody invited; several are under way at a time. An response, an error and a
 closed connection are all fine with it: what must not happen is seen by others (see `attack`).
 """
 
@@ -32,18 +32,18 @@ MB = 1 << 20
 THREADS = 4
 PAUSE_SECONDS_MAX = 0.06
 HELD_SECONDS = 0.5
-ANSWER_SECONDS_MAX = 5.0
+RESPONSE_SECONDS_MAX = 5.0
 SPOILT = "spoilt"
 BAD_NAMES = ("..", ".", "a/b", "../../x", "a\0b", "", "x" * 250, "x" * 30_000, "é", "__cluster_metadata", "-" * 249)
 
 
 @dataclass(slots=True)
-class Arena:
+class AttackTarget:
     """Who is attacked, with what at hand."""
 
     port: int
-    target: str
-    target_id: bytes
+    topic: str
+    topic_id: bytes
     source: random.Random
     bombs: list[bytes]
     acts: Counter[str] = field(default_factory=Counter)
@@ -52,11 +52,11 @@ class Arena:
         connection = socket.socket()
         if receive_buffer is not None:
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
-        connection.settimeout(ANSWER_SECONDS_MAX)
+        connection.settimeout(RESPONSE_SECONDS_MAX)
         connection.connect(("127.0.0.1", self.port))
         return connection
 
-    def ask(self, *requests: bytes) -> None:
+    def send(self, *requests: bytes) -> None:
         """Send requests one after another and wait for something to come back of each, or for the end."""
         with self.connect() as connection:
             for request in requests:
@@ -69,7 +69,7 @@ class Arena:
 
 
 def receive_one(connection: socket.socket) -> bytes:
-    """One answer without its size; empty where the connection has ended."""
+    """One response without its size; empty where the connection has ended."""
     size: int = struct.unpack(">i", receive(connection, 4) or bytes(4))[0]
     return receive(connection, size)
 
@@ -92,45 +92,45 @@ def request(message: Message, version: int) -> bytes:
 # Connections
 
 
-def slow_writer(arena: Arena) -> None:
-    data = produce(arena.target_id, batch_of([arena.source.randbytes(200)]))
-    with arena.connect() as connection:
+def slow_writer(target: AttackTarget) -> None:
+    data = produce(target.topic_id, batch_of([target.source.randbytes(200)]))
+    with target.connect() as connection:
         for start in range(0, len(data), 20):
             connection.sendall(data[start : start + 20])
             time.sleep(0.02)
-            if arena.source.random() < 0.05:
+            if target.source.random() < 0.05:
                 return
 
 
-def slow_reader(arena: Arena) -> None:
-    """Requests without end whose answers are not read."""
-    wanted = arena.source.choice((request(MetadataRequest(topics=None), 12), fetch_of(arena, range(100))))
-    with arena.connect(receive_buffer=4096) as connection:
+def slow_reader(target: AttackTarget) -> None:
+    """Requests without end whose responses are not read."""
+    wanted = target.source.choice((request(MetadataRequest(topics=None), 12), fetch_of(target, range(100))))
+    with target.connect(receive_buffer=4096) as connection:
         connection.settimeout(HELD_SECONDS)
         with contextlib.suppress(TimeoutError):
             for _ in range(500):
                 connection.sendall(wanted * 20)
 
 
-def half_open(arena: Arena) -> None:
+def half_open(target: AttackTarget) -> None:
     """Large requests that are announced, and begun at most."""
-    held = [arena.connect() for _ in range(20)]
+    held = [target.connect() for _ in range(20)]
     for connection in held:
-        size = arena.source.choice((100 * MB, 5 * MB, 70_000, 100 * MB - 1))
+        size = target.source.choice((100 * MB, 5 * MB, 70_000, 100 * MB - 1))
         connection.sendall(
-            struct.pack(">ihhi", size, arena.source.choice((0, 1, 3)), 9, 1)
-            + bytes(arena.source.choice((0, 100, 60_000)))
+            struct.pack(">ihhi", size, target.source.choice((0, 1, 3)), 9, 1)
+            + bytes(target.source.choice((0, 100, 60_000)))
         )
     time.sleep(HELD_SECONDS)
-    close(held, reset=arena.source.random() < 0.5)
+    close(held, reset=target.source.random() < 0.5)
 
 
-def flood_of_connections(arena: Arena) -> None:
+def flood_of_connections(target: AttackTarget) -> None:
     held = []
     for number in range(150):
-        held.append(arena.connect())
+        held.append(target.connect())
         held[-1].sendall((b"", b"\0\0", struct.pack(">ihh", 50, 18, 0))[number % 3])
-    close(held, reset=arena.source.random() < 0.5)
+    close(held, reset=target.source.random() < 0.5)
 
 
 def close(connections: Iterable[socket.socket], *, reset: bool) -> None:
@@ -143,21 +143,21 @@ def close(connections: Iterable[socket.socket], *, reset: bool) -> None:
 # Bytes
 
 
-def spoilt_requests(arena: Arena) -> None:
+def spoilt_requests(target: AttackTarget) -> None:
     """Requests of every API, spoilt by the byte, about a topic that they may delete."""
     apis, served = served_apis(), messages("Request")
-    arena.ask(created([SPOILT], 2))
-    with arena.connect() as connection:
+    target.send(created([SPOILT], 2))
+    with target.connect() as connection:
         connection.sendall(request(MetadataRequest(topics=[MetadataRequestTopic(name=SPOILT)]), 12))
-        answer, _ = decode(MetadataResponse, 12, receive_one(connection), 5)
-    requests = Requests(arena.source, [(SPOILT, answer.topics[0].topic_id)])
+        response, _ = decode(MetadataResponse, 12, receive_one(connection), 5)
+    requests = Requests(target.source, [(SPOILT, response.topics[0].topic_id)])
     for _ in range(10):
         stream = b""
-        for number in range(arena.source.randint(1, 4)):
-            key = arena.source.choice([key for key in served if key in apis])
-            version = arena.source.randint(apis[key].min_version, apis[key].max_version)
-            stream += mutate(requests.request(served[key], version, number), arena.source)
-        with arena.connect() as connection:
+        for number in range(target.source.randint(1, 4)):
+            key = target.source.choice([key for key in served if key in apis])
+            version = target.source.randint(apis[key].min_version, apis[key].max_version)
+            stream += mutate(requests.request(served[key], version, number), target.source)
+        with target.connect() as connection:
             connection.settimeout(0.02)
             connection.sendall(stream)
             with contextlib.suppress(TimeoutError):
@@ -165,20 +165,20 @@ def spoilt_requests(arena: Arena) -> None:
                     continue
 
 
-def counts_without_items(arena: Arena) -> None:
-    """Arrays, strings and tags that say that they are huge, in a few bytes."""
+def counts_without_items(target: AttackTarget) -> None:
+    """Arrays, strings and tags that log that they are huge, in a few bytes."""
     for count in (b"\x7f\xff\xff\xff", b"\xff\xff\xff\x7f", b"\xff\xff\xff\xff\x07", b"\x80\x80\x80\x80\x80\x80"):
         for key, version in ((3, 12), (3, 1), (19, 7), (2, 6), (1, 12), (0, 9), (32, 4)):
             is_flexible = version >= served_apis()[key].flexible_from
             with contextlib.suppress(OSError):
-                arena.ask(frame(key, version, count * 3 + bytes(20), flexible=is_flexible))
+                target.send(frame(key, version, count * 3 + bytes(20), flexible=is_flexible))
 
 
-def many_tags(arena: Arena) -> None:
+def many_tags(target: AttackTarget) -> None:
     tags = b"\xff\xff\x3f" + b"\x05\0" * 100_000
-    arena.ask(frame(3, 12, b"\1\0\0" + tags, flexible=True))
+    target.send(frame(3, 12, b"\1\0\0" + tags, flexible=True))
     message = struct.pack(">hhi", 18, 3, 1) + string("x") + tags
-    arena.ask(struct.pack(">i", len(message)) + message)
+    target.send(struct.pack(">i", len(message)) + message)
 
 
 def created(names: Iterable[str], partitions: int) -> bytes:
@@ -186,26 +186,26 @@ def created(names: Iterable[str], partitions: int) -> bytes:
     return request(CreateTopicsRequest(topics=topics, timeout_ms=5000), 7)
 
 
-def bad_names(arena: Arena) -> None:
+def bad_names(target: AttackTarget) -> None:
     asked = [MetadataRequestTopic(name=name) for name in BAD_NAMES]
-    arena.ask(created(BAD_NAMES, 1), request(MetadataRequest(topics=asked, allow_auto_topic_creation=True), 12))
+    target.send(created(BAD_NAMES, 1), request(MetadataRequest(topics=asked, allow_auto_topic_creation=True), 12))
 
 
 # Size
 
 
-def large_messages(arena: Arena) -> None:
-    count = arena.source.choice((5_000, 40_000, 60_000))
+def large_messages(target: AttackTarget) -> None:
+    count = target.source.choice((5_000, 40_000, 60_000))
     names = [MetadataRequestTopic(name=f"n{number}") for number in range(count)]
     offsets = ListOffsetsTopic(
-        name=arena.target, partitions=[ListOffsetsPartition(partition_index=index) for index in range(count)]
+        name=target.topic, partitions=[ListOffsetsPartition(partition_index=index) for index in range(count)]
     )
     configs = [
         DescribeConfigsResource(resource_type=2, resource_name=f"n{number}", configuration_keys=None)
         for number in range(count)
     ]
-    arena.ask(
-        arena.source.choice(
+    target.send(
+        target.source.choice(
             (
                 request(MetadataRequest(topics=names, allow_auto_topic_creation=False), 12),
                 request(ListOffsetsRequest(replica_id=-1, topics=[offsets]), 6),
@@ -216,20 +216,20 @@ def large_messages(arena: Arena) -> None:
     )
 
 
-def many_partitions(arena: Arena) -> None:
-    arena.ask(fetch_of(arena, range(arena.source.choice((3_000, 20_000, 60_000)))))
+def many_partitions(target: AttackTarget) -> None:
+    target.send(fetch_of(target, range(target.source.choice((3_000, 20_000, 60_000)))))
     parts = b"".join(struct.pack(">i", index) + b"\1" + b"\0" for index in range(5_000))
-    body = b"\0" + struct.pack(">hi", 1, 1000) + b"\2" + arena.target_id + b"\x89\x27" + parts + b"\0\0"
-    arena.ask(frame(0, 13, body, flexible=True))
+    body = b"\0" + struct.pack(">hi", 1, 1000) + b"\2" + target.topic_id + b"\x89\x27" + parts + b"\0\0"
+    target.send(frame(0, 13, body, flexible=True))
 
 
-def bombs(arena: Arena) -> None:
+def bombs(target: AttackTarget) -> None:
     """A few kilobytes that become megabytes, and records by the hundred thousand."""
-    for bomb in arena.source.sample(arena.bombs, 2):
-        arena.ask(produce(arena.target_id, bomb))
+    for bomb in target.source.sample(target.bombs, 2):
+        target.send(produce(target.topic_id, bomb))
     search = ListOffsetsPartition(partition_index=0, timestamp=int(time.time() * 1000))
-    arena.ask(
-        request(ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=arena.target, partitions=[search])]), 6)
+    target.send(
+        request(ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=target.topic, partitions=[search])]), 6)
     )
 
 
@@ -263,18 +263,18 @@ def tiny_records(count: int, codec: int, timestamp: int) -> bytes:
 # State
 
 
-def producer_ids(arena: Arena) -> None:
+def producer_ids(target: AttackTarget) -> None:
     """Producers that come, write one record and never come again."""
-    arena.ask(*([request(InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000), 4)] * 20))
+    target.send(*([request(InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000), 4)] * 20))
     now_ms = int(time.time() * 1000)
-    arena.ask(
+    target.send(
         *(
             produce(
-                arena.target_id,
+                target.topic_id,
                 bytes(
                     build_batch(
                         [Record(timestamp=now_ms, value=b"x")],
-                        producer_id=arena.source.getrandbits(40),
+                        producer_id=target.source.getrandbits(40),
                         producer_epoch=0,
                         base_sequence=0,
                     )
@@ -285,74 +285,76 @@ def producer_ids(arena: Arena) -> None:
     )
 
 
-def fetch_of(arena: Arena, indexes: Iterable[int], *, session_epoch: int = -1) -> bytes:
+def fetch_of(target: AttackTarget, indexes: Iterable[int], *, session_epoch: int = -1) -> bytes:
     wanted = [FetchPartition(partition=index, partition_max_bytes=1000) for index in indexes]
-    topics = [FetchTopic(topic=arena.target, partitions=wanted)]
+    topics = [FetchTopic(topic=target.topic, partitions=wanted)]
     return request(
         FetchRequest(max_wait_ms=0, min_bytes=0, max_bytes=MB, session_epoch=session_epoch, topics=topics), 12
     )
 
 
-def fetch_sessions(arena: Arena) -> None:
+def fetch_sessions(target: AttackTarget) -> None:
     for _ in range(30):
-        arena.ask(fetch_of(arena, range(arena.source.choice((1, 100, 1500))), session_epoch=0))
+        target.send(fetch_of(target, range(target.source.choice((1, 100, 1500))), session_epoch=0))
 
 
-def topics_by_asking(arena: Arena) -> None:
-    asked = [MetadataRequestTopic(name=arena.name()) for _ in range(50)]
-    arena.ask(request(MetadataRequest(topics=asked, allow_auto_topic_creation=True), 12))
+def topics_by_asking(target: AttackTarget) -> None:
+    asked = [MetadataRequestTopic(name=target.name()) for _ in range(50)]
+    target.send(request(MetadataRequest(topics=asked, allow_auto_topic_creation=True), 12))
 
 
-def topics_that_come_and_go(arena: Arena) -> None:
-    names = [arena.name() for _ in range(3)]
+def topics_that_come_and_go(target: AttackTarget) -> None:
+    names = [target.name() for _ in range(3)]
     gone = [DeleteTopicState(name=name) for name in names]
-    arena.ask(
+    target.send(
         created(names, 4),
         request(MetadataRequest(topics=None), 12),
         request(DeleteTopicsRequest(topics=gone, timeout_ms=5000), 6),
     )
 
 
-ATTACKS: tuple[Callable[[Arena], None], ...] = (
+ATTACKS: tuple[Callable[[AttackTarget], None], ...] = (
     slow_writer, slow_reader, half_open, flood_of_connections, spoilt_requests, counts_without_items, many_tags, bad_names, large_messages,
     many_partitions, bombs, producer_ids, fetch_sessions, topics_by_asking, topics_that_come_and_go,
 )  # fmt: skip
 
 
-def act(arena: Arena, attack: Callable[[Arena], None]) -> None:
+def act(target: AttackTarget, attack: Callable[[AttackTarget], None]) -> None:
     with contextlib.suppress(OSError):  # the node may end a connection whenever it likes
-        attack(arena)
-    arena.acts[attack.__name__] += 1
+        attack(target)
+    target.acts[attack.__name__] += 1
 
 
-def attack_once_each(port: int, target: str, target_id: bytes, seed: int) -> dict[str, float]:
+def attack_once_each(port: int, topic: str, topic_id: bytes, seed: int) -> dict[str, float]:
     """Every attack once, one after another, and how long each took: what a node loads when it is first needed is loaded then."""
-    arena = Arena(port, target, target_id, random.Random(seed), make_bombs())
+    target = AttackTarget(port, topic, topic_id, random.Random(seed), make_bombs())
     took = {}
     for attack in ATTACKS:
         began = time.monotonic()
-        act(arena, attack)
+        act(target, attack)
         took[attack.__name__] = time.monotonic() - began
     return took
 
 
-def attack_for(port: int, target: str, target_id: bytes, seed: int, seconds: float) -> dict[str, int]:
+def attack_for(port: int, topic: str, topic_id: bytes, seed: int, seconds: float) -> dict[str, int]:
     """Several at a time, in a random order, with pauses; how often each was made."""
     made = make_bombs()
     end = time.monotonic() + seconds
-    arenas = [Arena(port, target, target_id, random.Random(f"{seed} {number}"), made) for number in range(THREADS)]
+    targets = [
+        AttackTarget(port, topic, topic_id, random.Random(f"{seed} {number}"), made) for number in range(THREADS)
+    ]
 
-    def run(arena: Arena) -> None:
+    def run(target: AttackTarget) -> None:
         while time.monotonic() < end:
-            act(arena, arena.source.choice(ATTACKS))
-            time.sleep(arena.source.uniform(0, PAUSE_SECONDS_MAX))
+            act(target, target.source.choice(ATTACKS))
+            time.sleep(target.source.uniform(0, PAUSE_SECONDS_MAX))
 
-    threads = [threading.Thread(target=run, args=(arena,)) for arena in arenas]
+    threads = [threading.Thread(target=run, args=(target,)) for target in targets]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
     total: Counter[str] = Counter()
-    for arena in arenas:
-        total += arena.acts
+    for target in targets:
+        total += target.acts
     return dict(sorted(total.items()))

@@ -10,7 +10,7 @@ import time
 from dataclasses import dataclass
 
 from bench import frames
-from bench.frames import BrokerRefused, Connection, read_uvarint
+from bench.frames import BrokerError, Connection, read_uvarint
 
 PAUSE_SECONDS = 0.002
 RECORDS_MAX = 5
@@ -43,18 +43,18 @@ def number_in(value: bytes) -> int:
 
 
 def produce_checked(port: int, topic_id: bytes, first: int, seconds: float) -> Produced:
-    """One request at a time, with a pause between them. BrokerRefused where one fails or its offset is not the next one."""
+    """One request at a time, with a pause between them. BrokerError where one fails or its offset is not the next one."""
     connection, source, clock = Connection(port), random.Random(first), time.perf_counter
     number, waits = first, []
     end = clock() + seconds
     while clock() < end:
         values = [value_of(number + index, source) for index in range(source.randint(1, RECORDS_MAX))]
         began = clock()
-        answer = connection.ask(frames.produce(topic_id, frames.batch_of(values), acks=-1))
+        response = connection.request(frames.produce(topic_id, frames.batch_of(values), acks=-1))
         waits.append(clock() - began)
-        base_offset: int = struct.unpack_from(">q", answer, BASE_OFFSET_AT)[0]
-        if frames.produce_error(answer) or base_offset != number:
-            raise BrokerRefused(f"record {number}: error {frames.produce_error(answer)}, offset {base_offset}")
+        base_offset: int = struct.unpack_from(">q", response, BASE_OFFSET_AT)[0]
+        if frames.produce_error(response) or base_offset != number:
+            raise BrokerError(f"record {number}: error {frames.produce_error(response)}, offset {base_offset}")
         number += len(values)
         time.sleep(PAUSE_SECONDS)
     connection.close()
@@ -64,12 +64,12 @@ def produce_checked(port: int, topic_id: bytes, first: int, seconds: float) -> P
 def consume_checked(port: int, topic_id: bytes, first: int, seconds: float, until: int | None = None) -> int:
     """Read from an offset on, for a while or until there is nothing left to come; the offset after the last record is returned.
 
-    ValueError where a record is not what stood at its offset, BrokerRefused where records are missing.
+    ValueError where a record is not what stood at its offset, BrokerError where records are missing.
     """
     connection, offset = Connection(port), first
     end = time.monotonic() + seconds
     while time.monotonic() < end and (until is None or offset < until):
-        records = records_in(connection.ask(frames.fetch(topic_id, offset, FETCH_BYTES)))
+        records = records_in(connection.request(frames.fetch(topic_id, offset, FETCH_BYTES)))
         for at, value in values_in(records):
             if at >= offset:
                 if at != offset or number_in(value) != offset:
@@ -77,20 +77,20 @@ def consume_checked(port: int, topic_id: bytes, first: int, seconds: float, unti
                 offset += 1
     connection.close()
     if until is not None and offset != until:
-        raise BrokerRefused(f"{until - offset} records cannot be read any more")
+        raise BrokerError(f"{until - offset} records cannot be read any more")
     return offset
 
 
-def records_in(answer: bytearray) -> bytearray:
-    """The batches of a Fetch answer of one partition; BrokerRefused where it has an error."""
-    _, position = read_uvarint(answer, 4 + 1 + 4 + 2 + 4)
-    _, position = read_uvarint(answer, position + frames.TOPIC_ID_SIZE)
-    error: int = struct.unpack_from(">h", answer, position + 4)[0]
-    _, position = read_uvarint(answer, position + 30)
-    length, position = read_uvarint(answer, position + 4)
+def records_in(response: bytearray) -> bytearray:
+    """The batches of a Fetch response of one partition; BrokerError where it has an error."""
+    _, position = read_uvarint(response, 4 + 1 + 4 + 2 + 4)
+    _, position = read_uvarint(response, position + frames.TOPIC_ID_SIZE)
+    error: int = struct.unpack_from(">h", response, position + 4)[0]
+    _, position = read_uvarint(response, position + 30)
+    length, position = read_uvarint(response, position + 4)
     if error:
-        raise BrokerRefused(f"fetch: error {error}")
-    return answer[position : position + max(length - 1, 0)]
+        raise BrokerError(f"fetch: error {error}")
+    return response[position : position + max(length - 1, 0)]
 
 
 def values_in(records: bytearray) -> list[tuple[int, bytes]]:

@@ -8,11 +8,11 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from bench.client_rounds import HEAD, Rates, Work, judged, rows, take_turns, work_and_tell
-from bench.confluent import fill
+from bench.client_comparison import HEAD, Rates, Work, alternate_rounds, reference_rate, rows, run_client
+from bench.comparison import Log
+from bench.fill_topic import fill
 from bench.peers import BrokerProcess
-from bench.report import Effort, Goal, Report, quotient
-from bench.rounds import Say
+from bench.report import Goal, Report, RunSize, quotient
 
 RECORD_SIZE = 100
 VALUE = bytes(index * 31 & 0xFF for index in range(RECORD_SIZE))
@@ -170,21 +170,23 @@ READERS: dict[str, Work] = {
 }
 
 
-def run(brokers: Sequence[BrokerProcess], effort: Effort, say: Say) -> Report:
+def run(brokers: Sequence[BrokerProcess], run_size: RunSize, log: Log) -> Report:
     """All clients against each broker, alternating."""
-    records = max(effort.perf_records // 3, RECORDS_MIN)
+    records = max(run_size.perf_records // 3, RECORDS_MIN)
     rates: Rates = {}
     for broker in brokers:
         topic = f"consumed-{time.time_ns()}"
         fill(broker.bootstrap, topic, 1, itertools.repeat({"value": VALUE, "partition": 0}, records))
-        rates[broker.name] = take_turns("bench.client_consumer", list(READERS), broker, topic, records, effort, say)
+        rates[broker.name] = alternate_rounds(
+            "bench.client_consumer", list(READERS), broker, topic, records, run_size, log
+        )
     return _report(rates, records)
 
 
 def _report(rates: Rates, records: int) -> Report:
     goals = []
     for broker, clients in rates.items():
-        bar = judged(clients)
+        bar = reference_rate(clients)
         by_record = max(clients[client]["records_per_second"] for client in OURS[:2])
         columns = max(clients[client]["records_per_second"] for client in OURS[3:])
         goals += [
@@ -200,4 +202,4 @@ def _report(rates: Rates, records: int) -> Report:
 
 
 if __name__ == "__main__":
-    work_and_tell(READERS)
+    run_client(READERS)

@@ -6,10 +6,10 @@ import asyncio
 import time
 from collections.abc import Callable, Sequence
 
-from bench.client_rounds import HEAD, Rates, Work, judged, rows, take_turns, work_and_tell
+from bench.client_comparison import HEAD, Rates, Work, alternate_rounds, reference_rate, rows, run_client
+from bench.comparison import Log
 from bench.peers import BrokerProcess
-from bench.report import Effort, Goal, Report, quotient
-from bench.rounds import Say
+from bench.report import Goal, Report, RunSize, quotient
 
 VALUE = bytes(index * 31 & 0xFF for index in range(100))
 PARTITIONS = 4
@@ -144,14 +144,16 @@ def create(bootstrap: str, topic: str) -> None:
         admin.create_topic(topic, PARTITIONS, 1)
 
 
-def run(brokers: Sequence[BrokerProcess], effort: Effort, say: Say) -> Report:
+def run(brokers: Sequence[BrokerProcess], run_size: RunSize, log: Log) -> Report:
     """All clients against each broker, alternating."""
-    records = effort.perf_records // 10
+    records = run_size.perf_records // 10
     rates: Rates = {}
     for broker in brokers:
         topic = f"produced-{time.time_ns()}"
         create(broker.bootstrap, topic)
-        rates[broker.name] = take_turns("bench.client_producer", list(WRITERS), broker, topic, records, effort, say)
+        rates[broker.name] = alternate_rounds(
+            "bench.client_producer", list(WRITERS), broker, topic, records, run_size, log
+        )
     return _report(rates, records)
 
 
@@ -161,7 +163,7 @@ def _report(rates: Rates, records: int) -> Report:
         for client in ("ottla", "ottla, async"):
             what = f"producing with {client} ({broker})"
             goals.append(
-                Goal(what, quotient(clients[client]["records_per_second"], judged(clients)), BAR, at_most=False)
+                Goal(what, quotient(clients[client]["records_per_second"], reference_rate(clients)), BAR, at_most=False)
             )
     note = (
         f"{records:,} records of {len(VALUE)} bytes to {PARTITIONS} partitions, acks=all, idempotent, batches of up to "
@@ -173,4 +175,4 @@ def _report(rates: Rates, records: int) -> Report:
 
 
 if __name__ == "__main__":
-    work_and_tell(WRITERS)
+    run_client(WRITERS)

@@ -7,16 +7,16 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 from bench import frames
-from bench.beside import other_process
-from bench.frames import BrokerRefused, Connection
-from bench.loads import Figures, fill, median_figures, percentile, produce_at_pace, read_once
+from bench.comparison import Log, Results
+from bench.frames import BrokerError, Connection
+from bench.load_process import start_load_process
+from bench.loads import Figures, fill, median_figures, percentile, produce_at_rate, read_once
 from bench.peers import BrokerProcess
 from bench.plot import Plot
-from bench.report import HEAD, KAFKA, TITLES, Effort, Goal, Report, by_broker, rows_of, settle
-from bench.rounds import Results, Say
+from bench.report import HEAD, KAFKA, TITLES, Goal, Report, RunSize, by_broker, rows_of, sync_disks
 
 PER_SECOND = 2000
-PACED_RECORDS = 10
+RECORDS_PER_REQUEST = 10
 FILL_RECORDS = 64
 """Of 1 kB each: a batch of 64 kB."""
 FETCH_SIZE = 1 << 20
@@ -37,7 +37,7 @@ def drop_from_cache(paths: Sequence[Path]) -> None:
         if sum(samples) <= len(samples) * CACHED_SHARE_MAX:
             return
         time.sleep(1)
-    raise BrokerRefused(
+    raise BrokerError(
         f"{sum(samples)} of {len(samples)} places are still in memory: this file system keeps what it is told to drop (set TMPDIR)"
     )
 
@@ -63,15 +63,15 @@ def is_cached(file: int, position: int) -> bool:
 
 
 def one_round(
-    broker: BrokerProcess, topics: dict[str, bytes], old: str, effort: Effort, pool: ProcessPoolExecutor
+    broker: BrokerProcess, topics: dict[str, bytes], old: str, run_size: RunSize, pool: ProcessPoolExecutor
 ) -> Figures:
     """The producer alone, then beside a reader until that has read all."""
-    data = frames.produce(topics["new"], frames.batch(PACED_RECORDS, 100))
-    settle()
-    alone = produce_at_pace(broker.port, data, PER_SECOND, effort.paced_seconds)
+    data = frames.produce(topics["new"], frames.batch(RECORDS_PER_REQUEST, 100))
+    sync_disks()
+    alone = produce_at_rate(broker.port, data, PER_SECOND, run_size.cold_alone_seconds)
     drop_from_cache(list(segment_files(broker, old)))
     reader = pool.submit(read_once, broker.port, topics["old"], FETCH_SIZE)
-    beside = produce_at_pace(broker.port, data, PER_SECOND, 0.0, also=lambda: not reader.done())
+    beside = produce_at_rate(broker.port, data, PER_SECOND, 0.0, also=lambda: not reader.done())
     read = reader.result()
     return {
         "alone_p50_us": percentile(alone, 0.5),
@@ -84,7 +84,7 @@ def one_round(
     }
 
 
-def run(brokers: Sequence[BrokerProcess], effort: Effort, say: Say) -> Report:
+def run(brokers: Sequence[BrokerProcess], run_size: RunSize, log: Log) -> Report:
     stamp = time.time_ns()
     old, new = f"old-{stamp}", f"new-{stamp}"
     connections = {broker.name: Connection(broker.port) for broker in brokers}
@@ -93,28 +93,28 @@ def run(brokers: Sequence[BrokerProcess], effort: Effort, say: Say) -> Report:
         connection = connections[broker.name]
         topics[broker.name] = {"old": frames.create_topic(connection, old), "new": frames.create_topic(connection, new)}
         filler = frames.produce(topics[broker.name]["old"], frames.batch(FILL_RECORDS, 1000))
-        fill(connection, filler, effort.cold_bytes // len(filler) + 1)
-        say(f"{broker.name}: {effort.cold_bytes / 1e9:g} GB written")
-        data = frames.produce(topics[broker.name]["new"], frames.batch(PACED_RECORDS, 100))
-        produce_at_pace(broker.port, data, PER_SECOND, min(effort.warm_seconds, effort.paced_seconds))
+        fill(connection, filler, run_size.cold_bytes // len(filler) + 1)
+        log(f"{broker.name}: {run_size.cold_bytes / 1e9:g} GB written")
+        data = frames.produce(topics[broker.name]["new"], frames.batch(RECORDS_PER_REQUEST, 100))
+        produce_at_rate(broker.port, data, PER_SECOND, min(run_size.warm_seconds, run_size.cold_alone_seconds))
     runs: dict[str, list[Figures]] = {broker.name: [] for broker in brokers}
-    with other_process() as pool:
-        for _ in range(effort.cold_rounds):
+    with start_load_process() as pool:
+        for _ in range(run_size.cold_rounds):
             for broker in brokers:
-                runs[broker.name].append(one_round(broker, topics[broker.name], old, effort, pool))
+                runs[broker.name].append(one_round(broker, topics[broker.name], old, run_size, pool))
     for connection in connections.values():
         frames.delete_topics(connection, [old, new])
         connection.close()
     medians: Results = {name: median_figures(rounds) for name, rounds in runs.items()}
     for name, one in medians.items():
-        say(
+        log(
             f"{name}: produce p99 {one['alone_p99_us']:,.0f} µs alone, {one['beside_p99_us']:,.0f} µs beside a reader at "
             f"{one['read_mb_per_second']:,.0f} MB/s"
         )
-    return report(runs, medians, effort)
+    return report(runs, medians, run_size)
 
 
-def report(runs: dict[str, list[Figures]], medians: Results, effort: Effort) -> Report:
+def report(runs: dict[str, list[Figures]], medians: Results, run_size: RunSize) -> Report:
     kinds = (
         ("Produce p50 alone", "alone_p50_us", ",.0f", " µs"),
         ("Produce p99 alone", "alone_p99_us", ",.0f", " µs"),
@@ -126,11 +126,11 @@ def report(runs: dict[str, list[Figures]], medians: Results, effort: Effort) -> 
     rows = rows_of(kinds, medians)
     ours, theirs = medians.get("ottla", {}), medians.get("kafka", {})
     limit = max(TIMES_ALONE_MAX * ours["alone_p99_us"], theirs.get("beside_p99_us", 0.0)) / 1e3 if ours else 0.0
-    size = f"{effort.cold_bytes / 1e9:g} GB"
+    size = f"{run_size.cold_bytes / 1e9:g} GB"
     note = (
         f"Produce 1.1 kB {PER_SECOND:,} times a second on one connection, latency from the moment a request was due; alone for "
-        f"{effort.paced_seconds:g} s, then beside a process that reads {size}, dropped from the page cache, {FETCH_SIZE >> 20} MB a Fetch. "
-        f"Medians of {effort.cold_rounds}, alternating."
+        f"{run_size.cold_alone_seconds:g} s, then beside a process that reads {size}, dropped from the page cache, {FETCH_SIZE >> 20} MB a Fetch. "
+        f"Medians of {run_size.cold_rounds}, alternating."
     )
     measured = ours["beside_p99_us"] / 1e3 if ours else None
     what = f"Produce p99 beside the reader: the larger of {TIMES_ALONE_MAX:g}× alone and {KAFKA}'s"

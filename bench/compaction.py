@@ -14,11 +14,11 @@ from pathlib import Path
 import numpy as np
 
 from bench import frames
-from bench.frames import BrokerRefused, Connection
-from bench.loads import accepted, percentile, produce_at_pace
+from bench.comparison import Log
+from bench.frames import BrokerError, Connection
+from bench.loads import check_accepted, percentile, produce_at_rate
 from bench.peers import BrokerProcess, cpu_seconds
-from bench.report import HEAD, Effort, Goal, Report, quotient, row
-from bench.rounds import Say
+from bench.report import HEAD, Goal, Report, RunSize, quotient, row
 from ottla.client import Admin, ConfigResource
 from ottla.wire.batches import RECORDS_AT, Record, build_batch, write_checksum
 
@@ -29,7 +29,7 @@ KEY_DIGITS = 12
 LIVE_SHARE = 0.1
 SEGMENT_BYTES = 20 << 20
 NEVER = {"min.cleanable.dirty.ratio": "1.0"}
-PACE, PACED_BYTES = 500, 1_100
+RATE, REQUEST_BYTES = 500, 1_100
 IN_FLIGHT = 20
 CLEAN_SECONDS_MAX = 300.0
 RATE_MIN, P99_MAX = 1.0, 1.0
@@ -79,10 +79,10 @@ def fill(broker: BrokerProcess, topic: str, size: int) -> None:
         connection.send(frames.produce(topic_id, batch))
         waiting += 1
         if waiting == IN_FLIGHT:
-            accepted(connection.receive())
+            check_accepted(connection.receive())
             waiting -= 1
     for _ in range(waiting):
-        accepted(connection.receive())
+        check_accepted(connection.receive())
     connection.close()
 
 
@@ -101,7 +101,7 @@ def clean(broker: BrokerProcess, topic: str) -> tuple[float, float]:
         admin.alter_configs({ConfigResource("topic", topic): {"min.cleanable.dirty.ratio": "0.0"}})
     while clean_offset(broker, topic) < wanted:
         if time.perf_counter() - began > CLEAN_SECONDS_MAX:
-            raise BrokerRefused(f"{broker.name} has cleaned {topic} to {clean_offset(broker, topic)} of {wanted} only")
+            raise BrokerError(f"{broker.name} has cleaned {topic} to {clean_offset(broker, topic)} of {wanted} only")
         time.sleep(0.02)
     took = time.perf_counter() - began
     return took, cpu_seconds(broker.pid) + _children_seconds(broker.pid) - before
@@ -123,42 +123,42 @@ def clean_under_load(broker: BrokerProcess, topic: str) -> tuple[float, list[flo
     connection = Connection(broker.port)
     topic_id = frames.create_topic(connection, "paced")
     connection.close()
-    request = frames.produce(topic_id, frames.batch(1, PACED_BYTES))
-    produce_at_pace(broker.port, request, PACE, 2.0)
+    request = frames.produce(topic_id, frames.batch(1, REQUEST_BYTES))
+    produce_at_rate(broker.port, request, RATE, 2.0)
     result: list[tuple[float, float]] = []
     cleaning = threading.Thread(target=lambda: result.append(clean(broker, topic)))
     cleaning.start()
-    latencies = produce_at_pace(broker.port, request, PACE, 0.5, also=cleaning.is_alive)
+    latencies = produce_at_rate(broker.port, request, RATE, 0.5, also=cleaning.is_alive)
     cleaning.join()
     if not result:
-        raise BrokerRefused(f"{broker.name} did not clean {topic}")
+        raise BrokerError(f"{broker.name} did not clean {topic}")
     return result[0][0], latencies
 
 
-def run(kinds: Sequence[type[BrokerProcess]], effort: Effort, say: Say) -> Report:
+def run(broker_types: Sequence[type[BrokerProcess]], run_size: RunSize, log: Log) -> Report:
     seconds: dict[str, float] = {}
     cpu: dict[str, float] = {}
     loaded: dict[str, float] = {}
     p99: dict[str, float] = {}
-    for kind in kinds:
+    for kind in broker_types:
         with kind(settings=SETTINGS) as broker:
             for topic in ("warm", "quiet", "busy"):
-                fill(broker, topic, effort.compacted_bytes if topic != "warm" else effort.compacted_bytes // 4)
+                fill(broker, topic, run_size.compacted_bytes if topic != "warm" else run_size.compacted_bytes // 4)
             clean(broker, "warm")
             seconds[kind.name], cpu[kind.name] = clean(broker, "quiet")
             loaded[kind.name], latencies = clean_under_load(broker, "busy")
             p99[kind.name] = percentile(latencies, 0.99) / 1e3
-        say(
+        log(
             f"{kind.name}: {seconds[kind.name]:.1f} s, CPU {cpu[kind.name]:.1f} s; with a producer {loaded[kind.name]:.1f} s, whose p99 is "
             f"{p99[kind.name]:.2f} ms (median {statistics.median(latencies) * 1e3:.2f} ms)"
         )
-    size = effort.compacted_bytes / 1e6
+    size = run_size.compacted_bytes / 1e6
     rates = {name: size / value for name, value in seconds.items()}
     rows = [
         row(f"cleaning {size:,.0f} MB, one thread or process", seconds, ".1f", " s"),
         row("the same per second", rates, ",.0f", " MB"),
         row("processor time", cpu, ".1f", " s"),
-        row(f"cleaning while a producer sends {PACE} requests/s of 1.1 kB", loaded, ".1f", " s"),
+        row(f"cleaning while a producer sends {RATE} requests/s of 1.1 kB", loaded, ".1f", " s"),
         row("p99 of that producer", p99, ".2f", " ms"),
     ]
     return Report(

@@ -4,12 +4,12 @@ import time
 from collections.abc import Sequence
 
 from bench import frames
+from bench.comparison import Log, Results, Target, compare, shown, summarize
 from bench.frames import Connection
 from bench.loads import Figures
 from bench.peers import cpu_seconds, resident_bytes
 from bench.plot import Plot
-from bench.report import KAFKA, TITLES, Effort, Goal, Report, by_broker, row, settle
-from bench.rounds import Results, Say, Target, compare, shown, summarize
+from bench.report import KAFKA, TITLES, Goal, Report, RunSize, by_broker, row, sync_disks
 from bench.swarm import Swarm
 
 COUNTS = (1, 10, 100, 1000)
@@ -20,13 +20,13 @@ FAIRNESS_MIN = 1 / 3
 IDLE_SECONDS = 3.0
 
 
-def idle_memory(target: Target, effort: Effort) -> float:
-    """By how many MB the broker grows for a thousand connections that have asked for its versions and then say nothing."""
+def idle_memory(target: Target, run_size: RunSize) -> float:
+    """By how many MB the broker grows for a thousand connections that have asked for its versions and then log nothing."""
     Swarm(target.port, 1).close()  # what the first connection of all makes the broker load is not counted
-    time.sleep(min(IDLE_SECONDS, effort.rest_seconds))
+    time.sleep(min(IDLE_SECONDS, run_size.idle_seconds))
     before = resident_bytes(target.pid)
     with Swarm(target.port, MANY):
-        time.sleep(min(IDLE_SECONDS, effort.rest_seconds))
+        time.sleep(min(IDLE_SECONDS, run_size.idle_seconds))
         return (resident_bytes(target.pid) - before) / 1e6
 
 
@@ -37,17 +37,17 @@ def measure_round(target: Target, swarm: Swarm, topic_id: bytes, seconds: float)
     return figures
 
 
-def active(targets: Sequence[Target], topics: dict[str, bytes], count: int, effort: Effort) -> Results:
+def active(targets: Sequence[Target], topics: dict[str, bytes], count: int, run_size: RunSize) -> Results:
     """Rounds of produce on that many connections; the brokers take turns, each with its connections open throughout."""
-    seconds = effort.swarm_seconds * (2 if count == MANY else 1)
+    seconds = run_size.swarm_seconds * (2 if count == MANY else 1)
     swarms: dict[str, Swarm] = {}
     runs: dict[str, list[Figures]] = {target.name: [] for target in targets}
     try:
         for target in targets:
             swarms[target.name] = Swarm(target.port, count)
-            measure_round(target, swarms[target.name], topics[target.name], effort.warm_seconds)
-        settle()
-        for _ in range(effort.rounds):
+            measure_round(target, swarms[target.name], topics[target.name], run_size.warm_seconds)
+        sync_disks()
+        for _ in range(run_size.rounds):
             for target in targets:
                 runs[target.name].append(measure_round(target, swarms[target.name], topics[target.name], seconds))
     finally:
@@ -56,28 +56,28 @@ def active(targets: Sequence[Target], topics: dict[str, bytes], count: int, effo
     return {name: summarize(rounds, "per_second") for name, rounds in runs.items()}
 
 
-def run(targets: Sequence[Target], effort: Effort, say: Say) -> Report:
-    idle = {target.name: idle_memory(target, effort) for target in targets}
-    say(f"{MANY:,} idle connections: " + "; ".join(f"{name} {grown:.1f} MB" for name, grown in idle.items()))
+def run(targets: Sequence[Target], run_size: RunSize, log: Log) -> Report:
+    idle = {target.name: idle_memory(target, run_size) for target in targets}
+    log(f"{MANY:,} idle connections: " + "; ".join(f"{name} {grown:.1f} MB" for name, grown in idle.items()))
     name = f"bench-{time.time_ns()}"
     connections = {target.name: Connection(target.port) for target in targets}
     topics = {target.name: frames.create_topic(connections[target.name], name) for target in targets}
     results = {}
     for count in COUNTS:
-        results[count] = active(targets, topics, count, effort)
+        results[count] = active(targets, topics, count, run_size)
         told = (
             f"{name} {one['per_second']:,.0f} req/s, p99 {one['p99_us']:,.0f} µs, CPU {one['cpu_us']:,.0f} µs, "
             f"fairness {one['fairness']:.2f}"
             for name, one in results[count].items()
         )
-        say(f"{count:,} connection{'s' if count > 1 else ''}: {'; '.join(told)}")
+        log(f"{count:,} connection{'s' if count > 1 else ''}: {'; '.join(told)}")
     for connection in connections.values():
         frames.delete_topic(connection, name)
         connection.close()
-    return report(idle, results, effort)
+    return report(idle, results, run_size)
 
 
-def report(idle: dict[str, float], results: dict[int, Results], effort: Effort) -> Report:
+def report(idle: dict[str, float], results: dict[int, Results], run_size: RunSize) -> Report:
     rows = [cells(count, one) for count, one in results.items()]
     idle_row = row(f"Memory of {MANY:,} idle connections", idle, ".1f", " MB")
     fair = {name: one["fairness"] for name, one in results[MANY].items()}
@@ -88,9 +88,9 @@ def report(idle: dict[str, float], results: dict[int, Results], effort: Effort) 
     ]
     rates = {name: [results[count][name]["per_second"] for count in COUNTS] for name in fair}
     note = (
-        f"Produce 170 B, {IN_FLIGHT} in flight on each connection, all to one partition, from one process; medians of {effort.rounds} "
-        f"rounds of {effort.swarm_seconds:g} s (twice that for {MANY:,}), alternating, after {effort.warm_seconds:g} s to warm up. "
-        "Fairness: the answers of the slowest connection over the mean of all. "
+        f"Produce 170 B, {IN_FLIGHT} in flight on each connection, all to one partition, from one process; medians of {run_size.rounds} "
+        f"rounds of {run_size.swarm_seconds:g} s (twice that for {MANY:,}), alternating, after {run_size.warm_seconds:g} s to warm up. "
+        "Fairness: the responses of the slowest connection over the mean of all. "
         f"{MANY:,} idle connections, each after one ApiVersions, take {idle_row[1]} of resident memory in {KAFKA}, {idle_row[2]} in Ottla."
     )
     briefs = []

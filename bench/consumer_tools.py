@@ -6,12 +6,12 @@ import time
 from collections.abc import Sequence
 
 from bench import frames
-from bench.frames import BrokerRefused, Connection
+from bench.comparison import Log, Results, times
+from bench.frames import BrokerError, Connection
 from bench.loads import Figures, fill, median_figures
 from bench.peers import SERVER_FLAGS, BrokerProcess, cpu_seconds, kafka_tool_command
 from bench.plot import Plot
-from bench.report import HEAD, Effort, Goal, Report, by_broker, rows_of, settle
-from bench.rounds import Results, Say, times
+from bench.report import HEAD, Goal, Report, RunSize, by_broker, rows_of, sync_disks
 
 RECORDS_A_BATCH, RECORD_SIZE = 150, 100
 TOOL_SECONDS_MAX = 300
@@ -26,7 +26,7 @@ def tool(broker: BrokerProcess, name: str, *arguments: str) -> str:
         command, capture_output=True, text=True, check=False, timeout=TOOL_SECONDS_MAX, stdin=subprocess.DEVNULL
     )
     if done.returncode or "Exception" in done.stdout + done.stderr:
-        raise BrokerRefused(f"{name} against {broker.name}:\n{done.stdout[-1500:]}{done.stderr[-1500:]}")
+        raise BrokerError(f"{name} against {broker.name}:\n{done.stdout[-1500:]}{done.stderr[-1500:]}")
     return done.stdout
 
 
@@ -38,7 +38,7 @@ def consume(broker: BrokerProcess, topic: str, records: int) -> Figures:
     cpu = cpu_seconds(broker.pid) - before
     cells = [cell.strip() for cell in told.strip().splitlines()[-1].split(",")]
     if int(float(cells[4])) < records:
-        raise BrokerRefused(f"{broker.name} gave {cells[4]} of {records} records")
+        raise BrokerError(f"{broker.name} gave {cells[4]} of {records} records")
     return {"per_second": float(cells[9]), "cpu_us": cpu / records * 1e6}
 
 
@@ -46,14 +46,14 @@ def latency(broker: BrokerProcess, topic: str, records: int) -> Figures:
     told = tool(broker, "EndToEndLatency", broker.bootstrap, topic, str(records), "1", str(RECORD_SIZE))
     average, percentiles = AVERAGE.search(told), PERCENTILES.search(told)
     if average is None or percentiles is None:
-        raise BrokerRefused(f"EndToEndLatency said of {broker.name}:\n{told[-500:]}")
+        raise BrokerError(f"EndToEndLatency said of {broker.name}:\n{told[-500:]}")
     return {"average_ms": float(average[1]), "p50_ms": float(percentiles[1]), "p99_ms": float(percentiles[2])}
 
 
-def run(brokers: Sequence[BrokerProcess], effort: Effort, say: Say) -> Report:
+def run(brokers: Sequence[BrokerProcess], run_size: RunSize, log: Log) -> Report:
     stamp = time.time_ns()
     values = [b"x" * RECORD_SIZE] * RECORDS_A_BATCH
-    records = effort.read_records // RECORDS_A_BATCH * RECORDS_A_BATCH
+    records = run_size.read_records // RECORDS_A_BATCH * RECORDS_A_BATCH
     reading: dict[str, list[Figures]] = {broker.name: [] for broker in brokers}
     waiting: dict[str, list[Figures]] = {broker.name: [] for broker in brokers}
     for broker in brokers:
@@ -63,20 +63,20 @@ def run(brokers: Sequence[BrokerProcess], effort: Effort, say: Say) -> Report:
         fill(connection, frames.produce(topic_id, frames.batch_of(values)), records // RECORDS_A_BATCH)
         connection.close()
         consume(broker, f"read-{stamp}", records)
-    settle()
-    for _ in range(effort.tool_rounds):
+    sync_disks()
+    for _ in range(run_size.tool_rounds):
         for broker in brokers:
             reading[broker.name].append(consume(broker, f"read-{stamp}", records))
         for broker in brokers:
-            waiting[broker.name].append(latency(broker, f"echo-{stamp}", effort.echoed_records))
+            waiting[broker.name].append(latency(broker, f"echo-{stamp}", run_size.echoed_records))
     medians: Results = {name: median_figures(reading[name]) | median_figures(waiting[name]) for name in reading}
     for name, one in medians.items():
         reads, average, p99 = one["per_second"], one["average_ms"], one["p99_ms"]
-        say(f"{name}: reads {reads:,.0f} records/s; end to end {average:.3f} ms on average, p99 {p99:.0f} ms")
-    return report(medians, {"reading": reading, "waiting": waiting}, effort)
+        log(f"{name}: reads {reads:,.0f} records/s; end to end {average:.3f} ms on average, p99 {p99:.0f} ms")
+    return report(medians, {"reading": reading, "waiting": waiting}, run_size)
 
 
-def report(medians: Results, runs: dict[str, dict[str, list[Figures]]], effort: Effort) -> Report:
+def report(medians: Results, runs: dict[str, dict[str, list[Figures]]], run_size: RunSize) -> Report:
     kinds = (
         ("ConsumerPerformance, records/s", "per_second", ",.0f", ""),
         ("broker's CPU per record", "cpu_us", ".2f", " µs"),
@@ -86,9 +86,9 @@ def report(medians: Results, runs: dict[str, dict[str, list[Figures]]], effort: 
     )
     rows = rows_of(kinds, medians)
     note = (
-        f"`ConsumerPerformance` reads {effort.read_records:,} records of {RECORD_SIZE} bytes of one partition in a new group; its rate is "
-        f"that of fetching. `EndToEndLatency` sends {effort.echoed_records:,} records of {RECORD_SIZE} bytes, each when the one before "
-        f"has been read, acks=1; but for the average it tells whole milliseconds. Medians of {effort.tool_rounds}, alternating."
+        f"`ConsumerPerformance` reads {run_size.read_records:,} records of {RECORD_SIZE} bytes of one partition in a new group; its rate is "
+        f"that of fetching. `EndToEndLatency` sends {run_size.echoed_records:,} records of {RECORD_SIZE} bytes, each when the one before "
+        f"has been read, acks=1; but for the average it tells whole milliseconds. Medians of {run_size.tool_rounds}, alternating."
     )
     return Report(
         "Kafka's consumer tools",

@@ -5,13 +5,13 @@ import time
 from collections.abc import Callable, Sequence
 
 from bench import frames
+from bench.comparison import Log, Results, compare, summarize, times
 from bench.connections import cells
 from bench.frames import Connection
 from bench.loads import Figures
 from bench.peers import BrokerProcess, cpu_seconds
 from bench.plot import Plot
-from bench.report import KAFKA, Effort, Goal, Report, by_broker, settle
-from bench.rounds import Results, Say, compare, summarize, times
+from bench.report import KAFKA, Goal, Report, RunSize, by_broker, sync_disks
 from bench.swarm import Swarm
 
 SETTINGS = {"log.flush.interval.messages": "1"}
@@ -27,40 +27,40 @@ def measure_round(broker: BrokerProcess, swarm: Swarm, topic_id: bytes, seconds:
     return figures
 
 
-def measure(brokers: Sequence[BrokerProcess], topics: dict[str, bytes], count: int, effort: Effort) -> Results:
+def measure(brokers: Sequence[BrokerProcess], topics: dict[str, bytes], count: int, run_size: RunSize) -> Results:
     with contextlib.ExitStack() as stack:
         swarms = {broker.name: stack.enter_context(Swarm(broker.port, count)) for broker in brokers}
         for broker in brokers:
-            measure_round(broker, swarms[broker.name], topics[broker.name], effort.warm_seconds / 2)
-        settle()
+            measure_round(broker, swarms[broker.name], topics[broker.name], run_size.warm_seconds / 2)
+        sync_disks()
         runs: dict[str, list[Figures]] = {broker.name: [] for broker in brokers}
-        for _ in range(effort.rounds):
+        for _ in range(run_size.rounds):
             for broker in brokers:
                 runs[broker.name].append(
-                    measure_round(broker, swarms[broker.name], topics[broker.name], effort.round_seconds)
+                    measure_round(broker, swarms[broker.name], topics[broker.name], run_size.round_seconds)
                 )
     return {name: summarize(rounds, "per_second") for name, rounds in runs.items()}
 
 
-def run(kinds: Sequence[type[BrokerProcess]], effort: Effort, say: Callable[[str], None] | Say) -> Report:
+def run(broker_types: Sequence[type[BrokerProcess]], run_size: RunSize, log: Callable[[str], None] | Log) -> Report:
     with contextlib.ExitStack() as stack:
-        brokers = [stack.enter_context(kind(settings=SETTINGS)) for kind in kinds]
+        brokers = [stack.enter_context(kind(settings=SETTINGS)) for kind in broker_types]
         topics = {}
         for broker in brokers:
             connection = stack.enter_context(contextlib.closing(Connection(broker.port)))
             topics[broker.name] = frames.create_topic(connection, f"bench-{time.time_ns()}")
         results = {}
         for count in COUNTS:
-            results[count] = measure(brokers, topics, count, effort)
+            results[count] = measure(brokers, topics, count, run_size)
             told = (
                 f"{name} {one['per_second']:,.0f} req/s, p99 {one['p99_us']:,.0f} µs"
                 for name, one in results[count].items()
             )
-            say(f"Flushed, {count} connection{'s' if count > 1 else ''}: {'; '.join(told)}")
-    return report(results, effort)
+            log(f"Flushed, {count} connection{'s' if count > 1 else ''}: {'; '.join(told)}")
+    return report(results, run_size)
 
 
-def report(results: dict[int, Results], effort: Effort) -> Report:
+def report(results: dict[int, Results], run_size: RunSize) -> Report:
     labels = {
         count: f"Produce 170 B, flush.messages=1, {count} connection{'s' if count > 1 else ''}" for count in COUNTS
     }
@@ -89,8 +89,8 @@ def report(results: dict[int, Results], effort: Effort) -> Report:
         "Flushed to the disk",
         head,
         [cells(count, one) for count, one in results.items()],
-        f"Produce 170 B, acks=1, one in flight on each connection, all to one partition with `flush.messages=1`: an answer says that the "
-        f"record is on the disk. Medians of {effort.rounds} rounds of {effort.round_seconds:g} s, alternating.",
+        f"Produce 170 B, acks=1, one in flight on each connection, all to one partition with `flush.messages=1`: an response says that the "
+        f"record is on the disk. Medians of {run_size.rounds} rounds of {run_size.round_seconds:g} s, alternating.",
         {str(count): one for count, one in results.items()},
         summary,
         [Goal(labels[CONNECTIONS], times(results[CONNECTIONS], "per_second"), RATE_MIN, at_most=False)],

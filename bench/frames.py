@@ -17,10 +17,10 @@ import crc32c
 
 PRODUCE, FETCH, METADATA, API_VERSIONS, CREATE_TOPICS, DELETE_TOPICS = 0, 1, 3, 18, 19, 20
 LEADER_SECONDS_MAX = 60.0
-ANSWER_SECONDS_MAX = 60.0
+RESPONSE_SECONDS_MAX = 60.0
 TOPIC_ID_SIZE = 16
 PRODUCE_ERROR_AT = 27
-"""Where, after the size, the answer to a Produce of one partition has its error."""
+"""Where, after the size, the response to a Produce of one partition has its error."""
 TOPICS_A_REQUEST = 50
 LZ4_HEAD = bytes.fromhex("04224d18 60 40 82")
 """Magic, independent blocks without checksums, 64 kB each, and the checksum of these two bytes."""
@@ -29,7 +29,7 @@ CODECS: tuple[Codec, ...] = ("none", "gzip", "snappy", "lz4", "zstd")
 """In the order of their numbers in a batch's attributes."""
 
 
-class BrokerRefused(Exception):
+class BrokerError(Exception):
     """A broker answered with an error, or closed the connection: the figure would mean nothing."""
 
 
@@ -125,15 +125,15 @@ def frame(key: int, version: int, body: bytes, *, flexible: bool) -> bytes:
 
 
 def produce(topic_id: bytes, records: bytes, *, partition: int = 0, acks: int = 1) -> bytes:
-    """One batch to one partition; with acks=0 there is no answer."""
+    """One batch to one partition; with acks=0 there is no response."""
     part = struct.pack(">i", partition) + uvarint(len(records) + 1) + records + b"\0"
     return frame(
         PRODUCE, 13, b"\0" + struct.pack(">hi", acks, 30000) + b"\2" + topic_id + b"\2" + part + b"\0\0", flexible=True
     )
 
 
-def produce_error(answer: bytes | bytearray) -> int:
-    code: int = struct.unpack_from(">h", answer, PRODUCE_ERROR_AT)[0]
+def produce_error(response: bytes | bytearray) -> int:
+    code: int = struct.unpack_from(">h", response, PRODUCE_ERROR_AT)[0]
     return code
 
 
@@ -146,9 +146,9 @@ def metadata_of_all() -> bytes:
     return frame(METADATA, 12, b"\0" + b"\0\0\0", flexible=True)
 
 
-def metadata_topic_count(answer: bytes | bytearray) -> int:
-    """How many topics the answer has."""
-    data = bytearray(answer)
+def metadata_topic_count(response: bytes | bytearray) -> int:
+    """How many topics the response has."""
+    data = bytearray(response)
     brokers, position = read_uvarint(data, 4 + 1 + 4)
     for _ in range(brokers - 1):
         host, position = read_uvarint(data, position + 4)
@@ -173,33 +173,33 @@ def fetch(topic_id: bytes, offset: int, size: int) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """One partition's part of a Fetch answer."""
+    """One partition's part of a Fetch response."""
 
     high_watermark: int
     size: int
     next_offset: int
 
 
-def read_fetch(answer: bytearray) -> Fetched:
+def read_fetch(response: bytearray) -> Fetched:
     """All batches of a filled topic are alike but the first, so the first that was returned says how many whole ones there are."""
-    _, position = read_uvarint(answer, 4 + 1 + 4 + 2 + 4)
-    _, position = read_uvarint(answer, position + TOPIC_ID_SIZE)
-    _, error, high_watermark, _, _ = struct.unpack_from(">ihqqq", answer, position)
-    aborted, position = read_uvarint(answer, position + 30)
-    length, position = read_uvarint(answer, position + 4)
+    _, position = read_uvarint(response, 4 + 1 + 4 + 2 + 4)
+    _, position = read_uvarint(response, position + TOPIC_ID_SIZE)
+    _, error, high_watermark, _, _ = struct.unpack_from(">ihqqq", response, position)
+    aborted, position = read_uvarint(response, position + 30)
+    length, position = read_uvarint(response, position + 4)
     if error or aborted > 1 or length <= 1:
-        raise BrokerRefused(f"fetch: error {error}, {length - 1} bytes")
-    base_offset, batch_length = struct.unpack_from(">qi", answer, position)
-    last_delta: int = struct.unpack_from(">i", answer, position + 23)[0]
+        raise BrokerError(f"fetch: error {error}, {length - 1} bytes")
+    base_offset, batch_length = struct.unpack_from(">qi", response, position)
+    last_delta: int = struct.unpack_from(">i", response, position + 23)[0]
     whole = (length - 1) // (12 + batch_length)
     return Fetched(high_watermark, length - 1, base_offset + whole * (last_delta + 1))
 
 
 class Connection:
-    """Blocking, without delay; an answer is valid until the next one is received."""
+    """Blocking, without delay; an response is valid until the next one is received."""
 
     def __init__(self, port: int) -> None:
-        self._socket = socket.create_connection(("127.0.0.1", port), ANSWER_SECONDS_MAX)
+        self._socket = socket.create_connection(("127.0.0.1", port), RESPONSE_SECONDS_MAX)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._buffer = bytearray(4 << 20)
 
@@ -210,12 +210,12 @@ class Connection:
         size: int = struct.unpack_from(">i", self._exactly(4))[0]
         return self._exactly(size)
 
-    def ask(self, data: bytes) -> bytearray:
+    def request(self, data: bytes) -> bytearray:
         self.send(data)
         return self.receive()
 
-    def ask_sized(self, data: bytes) -> tuple[bytearray, int]:
-        """And how long the answer is: the buffer is longer."""
+    def request_sized(self, data: bytes) -> tuple[bytearray, int]:
+        """And how long the response is: the buffer is longer."""
         self.send(data)
         size: int = struct.unpack_from(">i", self._exactly(4))[0]
         return self._exactly(size), size
@@ -230,7 +230,7 @@ class Connection:
         while got < size:
             received = self._socket.recv_into(view[got:size])
             if not received:
-                raise BrokerRefused("the broker closed the connection")
+                raise BrokerError("the broker closed the connection")
             got += received
         return self._buffer
 
@@ -241,13 +241,13 @@ def create_topics(connection: Connection, names: Sequence[str], *, partitions: i
         part = names[start : start + TOPICS_A_REQUEST]
         topics = b"".join(string(name) + struct.pack(">ihii", partitions, 1, 0, 0) for name in part)
         body = struct.pack(">i", len(part)) + topics + struct.pack(">ib", 60000, 0)
-        answer = connection.ask(frame(CREATE_TOPICS, 4, body, flexible=False))
+        response = connection.request(frame(CREATE_TOPICS, 4, body, flexible=False))
         position = 12
         for _ in part:
-            position += 2 + int(struct.unpack_from(">h", answer, position)[0])
-            error, message = struct.unpack_from(">hh", answer, position)
+            position += 2 + int(struct.unpack_from(">h", response, position)[0])
+            error, message = struct.unpack_from(">hh", response, position)
             if error:
-                raise BrokerRefused(f"topics could not be created: error {error}")
+                raise BrokerError(f"topics could not be created: error {error}")
             position += 4 + max(message, 0)
 
 
@@ -258,26 +258,26 @@ def create_topic(connection: Connection, name: str, *, partitions: int = 1) -> b
     topic_id, led = b"", 0
     while time.monotonic() < deadline:
         if not topic_id:
-            answer = connection.ask(
+            response = connection.request(
                 frame(METADATA, 12, b"\2" + bytes(TOPIC_ID_SIZE) + named + b"\0\0\0\0", flexible=True)
             )
-            found = answer.find(named, 5)
-            seen = bytes(answer[found + len(named) : found + len(named) + TOPIC_ID_SIZE]) if found > 0 else b""
+            found = response.find(named, 5)
+            seen = bytes(response[found + len(named) : found + len(named) + TOPIC_ID_SIZE]) if found > 0 else b""
             topic_id = seen if any(seen) else b""
-        while topic_id and produce_error(connection.ask(produce(topic_id, first, partition=led))) == 0:
+        while topic_id and produce_error(connection.request(produce(topic_id, first, partition=led))) == 0:
             led += 1
             if led == partitions:
                 return topic_id
         time.sleep(0.05)
-    raise BrokerRefused(f"partition {led} of topic {name} has no leader")
+    raise BrokerError(f"partition {led} of topic {name} has no leader")
 
 
 def delete_topics(connection: Connection, names: Sequence[str]) -> None:
-    """Best effort: what is left over goes with the broker's directory."""
+    """Best run_size: what is left over goes with the broker's directory."""
     for start in range(0, len(names), TOPICS_A_REQUEST):
         part = names[start : start + TOPICS_A_REQUEST]
         body = struct.pack(">i", len(part)) + b"".join(map(string, part)) + struct.pack(">i", 60000)
-        connection.ask(frame(DELETE_TOPICS, 3, body, flexible=False))
+        connection.request(frame(DELETE_TOPICS, 3, body, flexible=False))
 
 
 def delete_topic(connection: Connection, name: str) -> None:

@@ -15,8 +15,8 @@ def find_coordinator(group: str) -> bytes:
     return frame(FIND_COORDINATOR, 3, compact_string(group) + b"\0\0", flexible=True)
 
 
-def find_coordinator_error(answer: bytes | bytearray) -> int:
-    return int(struct.unpack_from(">h", answer, 4 + 1 + 4)[0])
+def find_coordinator_error(response: bytes | bytearray) -> int:
+    return int(struct.unpack_from(">h", response, 4 + 1 + 4)[0])
 
 
 def offset_commit(group: str, topic: str, offset: int, *, partitions: int = 1) -> bytes:
@@ -28,9 +28,9 @@ def offset_commit(group: str, topic: str, offset: int, *, partitions: int = 1) -
     )
 
 
-def offset_commit_error(answer: bytes | bytearray, topic: str) -> int:
+def offset_commit_error(response: bytes | bytearray, topic: str) -> int:
     """Of the first partition."""
-    return int(struct.unpack_from(">h", answer, 4 + 1 + 4 + 1 + 1 + len(topic) + 1 + 4)[0])
+    return int(struct.unpack_from(">h", response, 4 + 1 + 4 + 1 + 1 + len(topic) + 1 + 4)[0])
 
 
 def offset_fetch(group: str) -> bytes:
@@ -38,9 +38,9 @@ def offset_fetch(group: str) -> bytes:
     return frame(OFFSET_FETCH, 5, string(group) + struct.pack(">i", -1), flexible=False)
 
 
-def offset_fetch_error(answer: bytes | bytearray, size: int) -> int:
+def offset_fetch_error(response: bytes | bytearray, size: int) -> int:
     """Of the whole: it stands at the end."""
-    return int(struct.unpack_from(">h", answer, size - 2)[0])
+    return int(struct.unpack_from(">h", response, size - 2)[0])
 
 
 def join_group(group: str, member: str, metadata: bytes) -> bytes:
@@ -63,12 +63,12 @@ class Joined:
     member: str
 
 
-def read_joined(answer: bytes | bytearray) -> Joined:
-    error, generation = struct.unpack_from(">hi", answer, 8)
+def read_joined(response: bytes | bytearray) -> Joined:
+    error, generation = struct.unpack_from(">hi", response, 8)
     words, position = [], 14
     for _ in range(3):
-        size: int = struct.unpack_from(">h", answer, position)[0]
-        words.append(bytes(answer[position + 2 : position + 2 + max(size, 0)]).decode())
+        size: int = struct.unpack_from(">h", response, position)[0]
+        words.append(bytes(response[position + 2 : position + 2 + max(size, 0)]).decode())
         position += 2 + max(size, 0)
     return Joined(error, generation, words[1], words[2])
 
@@ -85,8 +85,8 @@ def sync_group(group: str, generation: int, member: str, assignments: Mapping[st
     return frame(SYNC_GROUP, 3, body + parts, flexible=False)
 
 
-def sync_error(answer: bytes | bytearray) -> int:
-    return int(struct.unpack_from(">h", answer, 8)[0])
+def sync_error(response: bytes | bytearray) -> int:
+    return int(struct.unpack_from(">h", response, 8)[0])
 
 
 def subscription(topic: str, user_data: bytes) -> bytes:

@@ -1,6 +1,6 @@
 """What one connection can do to a broker: produce, produce without waiting, produce at a pace, fetch, ask at a pace.
 
-Each load is closed (a new request for an answer) but those at a pace, whose latency counts from the moment a request was due: what a
+Each load is closed (a new request for an response) but those at a pace, whose latency counts from the moment a request was due: what a
 broker holds up is not forgiven because the load was held up too.
 """
 
@@ -14,14 +14,14 @@ from collections import deque
 from collections.abc import Callable, Sequence
 
 from bench import frames
-from bench.frames import BrokerRefused, Connection
+from bench.frames import BrokerError, Connection
 
 Figures = dict[str, float]
 Run = Callable[[int, bytes, float], Figures]
 """`run(port, topic id, seconds)` returns figures, `requests` among them."""
-BEHIND_MAX = 50_000
+BACKLOG_MAX = 50_000
 """A broker that is this many requests behind a pace will not catch up."""
-SILENT_BURST = 50
+ACKS0_BURST = 50
 FILL_WINDOW = 8
 
 
@@ -46,9 +46,9 @@ def figures_of(latencies: list[float], *, total: int, took: float) -> Figures:
     }
 
 
-def accepted(answer: bytes | bytearray) -> None:
-    if error := frames.produce_error(answer):
-        raise BrokerRefused(f"produce: error {error}")
+def check_accepted(response: bytes | bytearray) -> None:
+    if error := frames.produce_error(response):
+        raise BrokerError(f"produce: error {error}")
 
 
 def produce_load(records: bytes, in_flight: int, *, partitions: int = 1, acks: int = 1) -> Run:
@@ -65,9 +65,9 @@ def produce_load(records: bytes, in_flight: int, *, partitions: int = 1, acks: i
             while len(sent) < in_flight:
                 sent.append(clock())
                 connection.send(next(following))
-            answer = connection.receive()
+            response = connection.receive()
             latencies.append(clock() - sent.popleft())
-            accepted(answer)
+            check_accepted(response)
         took = clock() - start
         connection.close()
         return figures_of(latencies, total=len(latencies) * len(requests[0]), took=took)
@@ -75,8 +75,8 @@ def produce_load(records: bytes, in_flight: int, *, partitions: int = 1, acks: i
     return run
 
 
-def silent_load(records: bytes) -> Run:
-    """acks=0: as fast as the socket takes it, until an answer to a last request says that all of it was read."""
+def acks0_load(records: bytes) -> Run:
+    """acks=0: as fast as the socket takes it, until an response to a last request says that all of it was read."""
 
     def run(port: int, topic_id: bytes, seconds: float) -> Figures:
         connection, count, clock = Connection(port), 0, time.perf_counter
@@ -84,10 +84,10 @@ def silent_load(records: bytes) -> Run:
         start = clock()
         end = start + seconds
         while clock() < end:
-            for _ in range(SILENT_BURST):
+            for _ in range(ACKS0_BURST):
                 connection.send(data)
-            count += SILENT_BURST
-        accepted(connection.ask(last))
+            count += ACKS0_BURST
+        check_accepted(connection.request(last))
         took = clock() - start
         connection.close()
         return {
@@ -108,7 +108,7 @@ def fetch_load(size: int) -> Run:
         start = clock()
         end = start + seconds
         while (now := clock()) < end:
-            fetched = frames.read_fetch(connection.ask(frames.fetch(topic_id, offset, size)))
+            fetched = frames.read_fetch(connection.request(frames.fetch(topic_id, offset, size)))
             latencies.append(clock() - now)
             total += fetched.size
             whole_until = fetched.next_offset
@@ -127,17 +127,17 @@ def fill(connection: Connection, data: bytes, count: int) -> None:
         while sent < min(count, answered + FILL_WINDOW):
             connection.send(data)
             sent += 1
-        accepted(connection.receive())
+        check_accepted(connection.receive())
         answered += 1
 
 
-def produce_at_pace(
+def produce_at_rate(
     port: int, data: bytes, per_second: float, seconds: float, *, also: Callable[[], bool] = lambda: False
 ) -> list[float]:
     """Send a Produce `per_second` times a second, for that long and for as long as `also` says; latencies, ascending, in seconds."""
     clock, interval, sent = time.perf_counter, 1 / per_second, deque[float]()
     latencies: list[float] = []
-    with socket.create_connection(("127.0.0.1", port), frames.ANSWER_SECONDS_MAX) as connection:
+    with socket.create_connection(("127.0.0.1", port), frames.RESPONSE_SECONDS_MAX) as connection:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         pending, due = b"", clock()
         end = due + seconds
@@ -148,43 +148,43 @@ def produce_at_pace(
                 connection.sendall(data)
                 sent.append(due)
                 due += interval
-            if len(sent) > BEHIND_MAX:
-                raise BrokerRefused(f"the broker is {len(sent):,} requests behind")
-            wait = max(due - clock(), 0.0) if sending else frames.ANSWER_SECONDS_MAX
+            if len(sent) > BACKLOG_MAX:
+                raise BrokerError(f"the broker is {len(sent):,} requests behind")
+            wait = max(due - clock(), 0.0) if sending else frames.RESPONSE_SECONDS_MAX
             if not select.select([connection], [], [], wait)[0]:
                 continue
-            answers, pending = take_answers(pending + connection.recv(1 << 16))
+            responses, pending = split_responses(pending + connection.recv(1 << 16))
             now = clock()
-            for answer in answers:
+            for response in responses:
                 latencies.append(now - sent.popleft())
-                accepted(answer)
+                check_accepted(response)
     latencies.sort()
     return latencies
 
 
-def take_answers(data: bytes) -> tuple[list[bytes], bytes]:
-    """Whole answers without their sizes, and what is left of the bytes."""
+def split_responses(data: bytes) -> tuple[list[bytes], bytes]:
+    """Whole responses without their sizes, and what is left of the bytes."""
     if not data:
-        raise BrokerRefused("the broker closed the connection")
-    answers, position = [], 0
+        raise BrokerError("the broker closed the connection")
+    responses, position = [], 0
     while len(data) - position >= 4:
         end = position + 4 + int(struct.unpack_from(">i", data, position)[0])
         if end > len(data):
             break
-        answers.append(data[position + 4 : end])
+        responses.append(data[position + 4 : end])
         position = end
-    return answers, data[position:]
+    return responses, data[position:]
 
 
-def ask_at_pace(port: int, data: bytes, per_second: float, seconds: float) -> list[float]:
+def request_at_rate(port: int, data: bytes, per_second: float, seconds: float) -> list[float]:
     """Ask a question `per_second` times a second; latencies, ascending, in seconds. One that is due waits for the one before."""
     connection, clock = Connection(port), time.perf_counter
-    connection.ask(data)
+    connection.request(data)
     latencies, start = [], clock()
     for number in range(max(1, int(per_second * seconds))):
         due = start + number / per_second
         time.sleep(max(0.0, due - clock()))
-        connection.ask(data)
+        connection.request(data)
         latencies.append(clock() - due)
     connection.close()
     latencies.sort()
@@ -196,10 +196,10 @@ def read_once(port: int, topic_id: bytes, size: int) -> Figures:
     connection, clock, offset, total, end = Connection(port), time.perf_counter, 1, 0, 2
     start = clock()
     while offset < end:
-        fetched = frames.read_fetch(connection.ask(frames.fetch(topic_id, offset, size)))
+        fetched = frames.read_fetch(connection.request(frames.fetch(topic_id, offset, size)))
         total += fetched.size
         if fetched.next_offset <= offset:
-            raise BrokerRefused(f"fetch: nothing whole at offset {offset}")
+            raise BrokerError(f"fetch: nothing whole at offset {offset}")
         offset, end = fetched.next_offset, fetched.high_watermark
     took = clock() - start
     connection.close()

@@ -6,34 +6,34 @@ from collections.abc import Callable, Sequence
 from bench.peers import BrokerProcess, PeerUnavailable, resident_bytes
 from bench.perf_tool import RECORD_SIZE, produce
 from bench.plot import Plot
-from bench.report import HEAD, Effort, Goal, Report, by_broker, row, settle
+from bench.report import HEAD, Goal, Report, RunSize, by_broker, row, sync_disks
 
 IDLE_SECONDS = 5.0
 IDLE_MB_MAX = 90.0
 LOADED_MB_MAX = 250.0
 
 
-def run(brokers: Sequence[type[BrokerProcess]], effort: Effort, say: Callable[[str], None]) -> Report:
+def run(brokers: Sequence[type[BrokerProcess]], run_size: RunSize, log: Callable[[str], None]) -> Report:
     idle: dict[str, int] = {}
     after: dict[str, int] = {}
     for kind in brokers:
         with kind() as broker:
-            time.sleep(min(IDLE_SECONDS, effort.rest_seconds))
+            time.sleep(min(IDLE_SECONDS, run_size.idle_seconds))
             idle[kind.name] = resident_bytes(broker.pid)
             try:
-                produce(broker, effort.perf_records)
+                produce(broker, run_size.perf_records)
             except PeerUnavailable as reason:
-                say(f"Memory after load is left out: {reason}")
+                log(f"Memory after load is left out: {reason}")
                 continue
-            time.sleep(effort.rest_seconds)
+            time.sleep(run_size.idle_seconds)
             after[kind.name] = resident_bytes(broker.pid)
-            say(f"Memory: {kind.name} {idle[kind.name] / 1e6:.0f} MB idle, {after[kind.name] / 1e6:.0f} MB after load")
-        settle()
-    return report(idle, after, effort)
+            log(f"Memory: {kind.name} {idle[kind.name] / 1e6:.0f} MB idle, {after[kind.name] / 1e6:.0f} MB after load")
+        sync_disks()
+    return report(idle, after, run_size)
 
 
-def report(idle: dict[str, int], after: dict[str, int], effort: Effort) -> Report:
-    loaded = f"{effort.rest_seconds:.0f} s after {effort.perf_records / 1e6:g} M records of {RECORD_SIZE} B"
+def report(idle: dict[str, int], after: dict[str, int], run_size: RunSize) -> Report:
+    loaded = f"{run_size.idle_seconds:.0f} s after {run_size.perf_records / 1e6:g} M records of {RECORD_SIZE} B"
     labels = ["Resident memory, idle", f"Resident memory, {loaded}"]
     figures = [{name: count / 1e6 for name, count in one.items()} for one in (idle, after)]
     rows = [row(label, one, ",.0f", " MB") for label, one in zip(labels, figures, strict=True)]

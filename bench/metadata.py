@@ -1,17 +1,17 @@
-"""A long Metadata answer, asked for again and again, and a producer beside it: clients refresh, and nobody else should notice."""
+"""A long Metadata response, asked for again and again, and a producer beside it: clients refresh, and nobody else should notice."""
 
 import time
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 
 from bench import frames
-from bench.beside import other_process
-from bench.frames import BrokerRefused, Connection
-from bench.loads import Figures, ask_at_pace, median_figures, percentile, produce_load
+from bench.comparison import Log, Results, Target
+from bench.frames import BrokerError, Connection
+from bench.load_process import start_load_process
+from bench.loads import Figures, median_figures, percentile, produce_load, request_at_rate
 from bench.peers import cpu_seconds
 from bench.plot import Plot
-from bench.report import HEAD, TITLES, Effort, Goal, Report, by_broker, quotient, rows_of, settle
-from bench.rounds import Results, Say, Target
+from bench.report import HEAD, TITLES, Goal, Report, RunSize, by_broker, quotient, rows_of, sync_disks
 
 PARTITIONS = 10
 PER_SECOND = 10
@@ -22,25 +22,25 @@ ALONE_SHARE = 0.5
 """How long the producer is measured alone, of the time it is measured beside."""
 
 
-def create(target: Target, connection: Connection, stamp: int, effort: Effort) -> None:
+def create(target: Target, connection: Connection, stamp: int, run_size: RunSize) -> None:
     """The topics, and wait until all of them are listed."""
     frames.create_topics(
-        connection, [f"listed-{stamp}-{number}" for number in range(effort.listed_topics)], partitions=PARTITIONS
+        connection, [f"listed-{stamp}-{number}" for number in range(run_size.listed_topics)], partitions=PARTITIONS
     )
     deadline = time.monotonic() + frames.LEADER_SECONDS_MAX
-    while frames.metadata_topic_count(connection.ask(frames.metadata_of_all())) < effort.listed_topics:
+    while frames.metadata_topic_count(connection.request(frames.metadata_of_all())) < run_size.listed_topics:
         if time.monotonic() > deadline:
-            raise BrokerRefused(f"{target.name} does not list all of its topics")
+            raise BrokerError(f"{target.name} does not list all of its topics")
         time.sleep(0.1)
 
 
 def one_round(
-    target: Target, topic_id: bytes, effort: Effort, pool: ProcessPoolExecutor
+    target: Target, topic_id: bytes, run_size: RunSize, pool: ProcessPoolExecutor
 ) -> tuple[Figures, list[float]]:
     produce = produce_load(frames.batch(1, 100), 1)
-    alone = produce(target.port, topic_id, effort.listing_seconds * ALONE_SHARE)
-    asked = pool.submit(ask_at_pace, target.port, frames.metadata_of_all(), PER_SECOND, effort.listing_seconds)
-    beside = produce(target.port, topic_id, effort.listing_seconds)
+    alone = produce(target.port, topic_id, run_size.listing_seconds * ALONE_SHARE)
+    asked = pool.submit(request_at_rate, target.port, frames.metadata_of_all(), PER_SECOND, run_size.listing_seconds)
+    beside = produce(target.port, topic_id, run_size.listing_seconds)
     latencies = asked.result()
     kinds = ("per_second", "p50_us", "p99_us")
     figures = {f"alone_{kind}": alone[kind] for kind in kinds} | {f"beside_{kind}": beside[kind] for kind in kinds}
@@ -48,37 +48,37 @@ def one_round(
 
 
 def cpu_of_one(target: Target) -> float:
-    """The broker's CPU time for one such answer, in ms, of many one after another, so that its upkeep counts little."""
+    """The broker's CPU time for one such response, in ms, of many one after another, so that its upkeep counts little."""
     connection, before = Connection(target.port), cpu_seconds(target.pid)
     for _ in range(CPU_ANSWERS):
-        connection.ask(frames.metadata_of_all())
+        connection.request(frames.metadata_of_all())
     connection.close()
     return (cpu_seconds(target.pid) - before) / CPU_ANSWERS * 1e3
 
 
-def run(targets: Sequence[Target], effort: Effort, say: Say) -> Report:
+def run(targets: Sequence[Target], run_size: RunSize, log: Log) -> Report:
     stamp = time.time_ns()
     connections = {target.name: Connection(target.port) for target in targets}
     topics = {}
     for target in targets:
         began = time.monotonic()
-        create(target, connections[target.name], stamp, effort)
+        create(target, connections[target.name], stamp, run_size)
         topics[target.name] = frames.create_topic(connections[target.name], f"beside-{stamp}")
-        say(
-            f"{target.name}: {effort.listed_topics:,} topics of {PARTITIONS} partitions made in {time.monotonic() - began:.1f} s"
+        log(
+            f"{target.name}: {run_size.listed_topics:,} topics of {PARTITIONS} partitions made in {time.monotonic() - began:.1f} s"
         )
-        ask_at_pace(target.port, frames.metadata_of_all(), 4 * PER_SECOND, effort.warm_seconds)
-        produce_load(frames.batch(1, 100), 1)(target.port, topics[target.name], effort.warm_seconds)
-    settle()
+        request_at_rate(target.port, frames.metadata_of_all(), 4 * PER_SECOND, run_size.warm_seconds)
+        produce_load(frames.batch(1, 100), 1)(target.port, topics[target.name], run_size.warm_seconds)
+    sync_disks()
     time.sleep(
-        effort.rest_seconds
+        run_size.idle_seconds
     )  # what so many new partitions leave to the brokers' upkeep is none of this test's business
     runs: dict[str, list[Figures]] = {target.name: [] for target in targets}
     asked: dict[str, list[float]] = {target.name: [] for target in targets}
-    with other_process() as pool:
-        for _ in range(effort.listing_rounds):
+    with start_load_process() as pool:
+        for _ in range(run_size.listing_rounds):
             for target in targets:
-                figures, latencies = one_round(target, topics[target.name], effort, pool)
+                figures, latencies = one_round(target, topics[target.name], run_size, pool)
                 runs[target.name].append(figures | {"answer_cpu_ms": cpu_of_one(target)})
                 asked[target.name] = sorted(asked[target.name] + latencies)
     for connection in connections.values():
@@ -90,14 +90,14 @@ def run(targets: Sequence[Target], effort: Effort, say: Say) -> Report:
             "answer_p99_ms": percentile(latencies, 0.99) / 1e3,
         }
         one = medians[name]
-        say(
+        log(
             f"{name}: Metadata p99 {one['answer_p99_ms']:.1f} ms; Produce p99 {one['alone_p99_us']:,.0f} µs alone, "
             f"{one['beside_p99_us']:,.0f} µs beside it"
         )
-    return report(runs, medians, effort)
+    return report(runs, medians, run_size)
 
 
-def report(runs: dict[str, list[Figures]], medians: Results, effort: Effort) -> Report:
+def report(runs: dict[str, list[Figures]], medians: Results, run_size: RunSize) -> Report:
     kinds = (
         ("Metadata p50", "answer_p50_ms", ",.2f", " ms"),
         ("Metadata p99", "answer_p99_ms", ",.2f", " ms"),
@@ -108,12 +108,12 @@ def report(runs: dict[str, list[Figures]], medians: Results, effort: Effort) -> 
         ("Produce p99 beside", "beside_p99_us", ",.0f", " µs"),
     )
     rows = rows_of(kinds, medians)
-    topics = f"{effort.listed_topics:,} topics × {PARTITIONS} partitions"
+    topics = f"{run_size.listed_topics:,} topics × {PARTITIONS} partitions"
     grown = {name: quotient(one["beside_p99_us"], one["alone_p99_us"]) for name, one in medians.items()}
     ours = medians.get("ottla", {})
     note = (
         f"Metadata of all topics ({topics}), {PER_SECOND} times a second, from a process of its own, and Produce 170 B, 1 in flight, "
-        f"beside it: {effort.listing_rounds} rounds of {effort.listing_seconds:g} s, alternating; Metadata's latencies of all rounds "
+        f"beside it: {run_size.listing_rounds} rounds of {run_size.listing_seconds:g} s, alternating; Metadata's latencies of all rounds "
         "together, medians of Produce's. The CPU of one Metadata is that of many, one after another, while nothing else is asked."
     )
     plotted = {

@@ -4,16 +4,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from bench import frames
+from bench.comparison import Load, Log, Target, run_loads
 from bench.loads import produce_load
 from bench.plot import Plot
-from bench.report import TITLES, Effort, Goal, Report, by_broker, quotient
-from bench.rounds import Load, Say, Target, run_loads
+from bench.report import TITLES, Goal, Report, RunSize, by_broker, quotient
 
 COUNTS = (1, 1000)
 CPU_TIMES_MAX = 1.3
 
 
-def run(targets: Sequence[Target], effort: Effort, say: Say) -> Report:
+def run(targets: Sequence[Target], run_size: RunSize, log: Log) -> Report:
     records = frames.batch(1, 100)
     labels = [f"Produce 170 B to {count:,} partition{'s' if count > 1 else ''}" for count in COUNTS]
     loads = [
@@ -21,7 +21,7 @@ def run(targets: Sequence[Target], effort: Effort, say: Say) -> Report:
         for label, count in zip(labels, COUNTS, strict=True)
     ]
     what = "One connection, 5 in flight, acks=1, each request to the next partition of one topic."
-    report = run_loads("Many partitions", loads, targets, effort, say, what=what, by_turns=True)
+    report = run_loads("Many partitions", loads, targets, run_size, log, what=what, alternating=True)
     measured = report.figures[labels[0]]
     cpu = {name: [report.figures[label][name]["cpu_us"] for label in labels] for name in TITLES if name in measured}
     grown = {name: quotient(figures[-1], figures[0]) for name, figures in cpu.items()}

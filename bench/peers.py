@@ -164,23 +164,23 @@ def free_port() -> int:
     raise RuntimeError("no free port between 18000 and 32000")
 
 
-def ask(port: int, key: int, version: int, body: bytes = b"", *, timeout: float = 5) -> bytes:
-    """Send one request with a header of version 1 on a connection of its own; return the answer after its correlation id."""
+def send_request(port: int, key: int, version: int, body: bytes = b"", *, timeout: float = 5) -> bytes:
+    """Send one request with a header of version 1 on a connection of its own; return the response after its correlation id."""
     message = struct.pack(">hhih", key, version, 1, 5) + b"peers" + body
     with socket.create_connection(("127.0.0.1", port), timeout) as connection:
         connection.sendall(struct.pack(">i", len(message)) + message)
-        with connection.makefile("rb") as answers:
-            head = answers.read(4)
+        with connection.makefile("rb") as responses:
+            head = responses.read(4)
             if len(head) < 4:
-                raise ConnectionResetError("closed without an answer")
-            answer = answers.read(struct.unpack(">i", head)[0])
-    return answer[4:]
+                raise ConnectionResetError("closed without an response")
+            response = responses.read(struct.unpack(">i", head)[0])
+    return response[4:]
 
 
-def answers_api_versions(port: int) -> bool:
-    """Whether a broker on this port answers at all."""
+def responds_to_api_versions(port: int) -> bool:
+    """Whether a broker on this port responses at all."""
     try:
-        return ask(port, 18, 0)[:2] == b"\0\0"
+        return send_request(port, 18, 0)[:2] == b"\0\0"
     except OSError:
         return False
 
@@ -188,7 +188,7 @@ def answers_api_versions(port: int) -> bool:
 def serves_metadata(port: int) -> bool:
     """Whether the broker on this port names itself in Metadata: Kafka does so once it is registered and unfenced."""
     try:
-        brokers = struct.unpack_from(">i", ask(port, 3, 1, struct.pack(">i", 0)))[0]
+        brokers = struct.unpack_from(">i", send_request(port, 3, 1, struct.pack(">i", 0)))[0]
     except (OSError, struct.error):
         return False
     return bool(brokers > 0)

@@ -8,16 +8,16 @@ import subprocess
 import time
 from collections.abc import Sequence
 
-from bench.frames import BrokerRefused, Connection, create_topic, delete_topic
+from bench.comparison import Log, compare, times
+from bench.frames import BrokerError, Connection, create_topic, delete_topic
 from bench.loads import Figures, median_figures
 from bench.peers import SERVER_FLAGS, BrokerProcess, cpu_seconds, kafka_tool_command
 from bench.plot import Plot
-from bench.report import HEAD, KAFKA, TITLES, Effort, Goal, Report, by_broker, row, settle
-from bench.rounds import Say, compare, times
+from bench.report import HEAD, KAFKA, TITLES, Goal, Report, RunSize, by_broker, row, sync_disks
 
 PARTITIONS = 4
 RECORD_SIZE = 100
-PACE = 100_000
+RATE = 100_000
 TOOL_SECONDS_MAX = 600
 LAST_LINE = re.compile(
     r"(?P<records>\d+) (?P<steady>steady state )?records sent, (?P<rate>[\d.]+) records/sec \([\d.]+ MB/sec\), (?P<average>[\d.]+) ms avg "
@@ -49,7 +49,7 @@ def produce(broker: BrokerProcess, records: int, *, pace: int = -1) -> Figures:
     whole = [found for found in lines if int(found["records"]) == records and not found["steady"]]
     steady = [found for found in lines if found["steady"]]
     if done.returncode or not whole or (warming and not steady) or "Exception" in done.stderr + done.stdout:
-        raise BrokerRefused(f"ProducerPerformance against {broker.name}:\n{done.stdout[-1500:]}{done.stderr[-1500:]}")
+        raise BrokerError(f"ProducerPerformance against {broker.name}:\n{done.stdout[-1500:]}{done.stderr[-1500:]}")
     delete_topic(connection, topic)
     connection.close()
     return {
@@ -60,33 +60,33 @@ def produce(broker: BrokerProcess, records: int, *, pace: int = -1) -> Figures:
     } | ({"steady_p99_ms": float(steady[-1]["p99"])} if steady else {})
 
 
-def run(brokers: Sequence[BrokerProcess], effort: Effort, say: Say) -> Report:
+def run(brokers: Sequence[BrokerProcess], run_size: RunSize, log: Log) -> Report:
     free: Rounds = {broker.name: [] for broker in brokers}
     paced: Rounds = {broker.name: [] for broker in brokers}
-    for broker in brokers if effort.perf_warm else ():
-        produce(broker, effort.perf_records)
-    for _ in range(effort.perf_rounds):
+    for broker in brokers if run_size.perf_warm else ():
+        produce(broker, run_size.perf_records)
+    for _ in range(run_size.perf_rounds):
         for broker in brokers:
-            settle()
-            free[broker.name].append(produce(broker, effort.perf_records))
-    for _ in range(effort.perf_rounds):
+            sync_disks()
+            free[broker.name].append(produce(broker, run_size.perf_records))
+    for _ in range(run_size.perf_rounds):
         for broker in brokers:
-            settle()
-            paced[broker.name].append(produce(broker, effort.perf_paced_records, pace=PACE))
+            sync_disks()
+            paced[broker.name].append(produce(broker, run_size.perf_rate_records, pace=RATE))
     for name, one in medians(free).items():
         at_pace = medians(paced)[name]
-        say(
+        log(
             f"ProducerPerformance: {name} {one['records_per_second']:,.0f} records/s, CPU {one['cpu_us_per_record']:.2f} µs/record; "
-            f"at {PACE:,}/s p99 {at_pace['p99_ms']:.0f} ms, {at_pace['steady_p99_ms']:.0f} ms in the second half"
+            f"at {RATE:,}/s p99 {at_pace['p99_ms']:.0f} ms, {at_pace['steady_p99_ms']:.0f} ms in the second half"
         )
-    return report(free, paced, effort)
+    return report(free, paced, run_size)
 
 
 def medians(runs: Rounds) -> Medians:
     return {name: median_figures(rounds) for name, rounds in runs.items()}
 
 
-def report(free: Rounds, paced: Rounds, effort: Effort) -> Report:
+def report(free: Rounds, paced: Rounds, run_size: RunSize) -> Report:
     fast, steady = medians(free), medians(paced)
 
     def line(label: str, figures: Medians, key: str, shape: str) -> list[str]:
@@ -100,14 +100,14 @@ def report(free: Rounds, paced: Rounds, effort: Effort) -> Report:
         line("p50, ms", fast, "p50_ms", ".0f"),
         line("p99, ms", fast, "p99_ms", ".0f"),
         line("broker's CPU per record, µs", fast, "cpu_us_per_record", ".2f"),
-        line(f"p99 at {PACE:,} records/s, ms", steady, "p99_ms", ".0f"),
+        line(f"p99 at {RATE:,} records/s, ms", steady, "p99_ms", ".0f"),
         line("the same in the second half, ms", steady, "steady_p99_ms", ".0f"),
         line("broker's CPU per record at that pace, µs", steady, "cpu_us_per_record", ".2f"),
     ]
     note = (
-        f"`ProducerPerformance`, {effort.perf_records:,} records of {RECORD_SIZE} bytes unlimited, {effort.perf_paced_records:,} at a "
-        f"pace, acks=all, idempotent, {PARTITIONS} partitions; medians of {effort.perf_rounds}, alternating"
-        f"{', after one run each to warm up' if effort.perf_warm else ''}. The tool, a JVM, takes its share of the cores."
+        f"`ProducerPerformance`, {run_size.perf_records:,} records of {RECORD_SIZE} bytes unlimited, {run_size.perf_rate_records:,} at a "
+        f"pace, acks=all, idempotent, {PARTITIONS} partitions; medians of {run_size.perf_rounds}, alternating"
+        f"{', after one run each to warm up' if run_size.perf_warm else ''}. The tool, a JVM, takes its share of the cores."
     )
     plotted = by_broker({name: [one["records_per_second"]] for name, one in fast.items()})
     cpu = compare(fast, "cpu_us_per_record")
@@ -123,12 +123,12 @@ def report(free: Rounds, paced: Rounds, effort: Effort) -> Report:
                 *(f"{cell} records/s" for cell in rows[0][1:3]),
                 f"{rows[0][3]}, CPU {cpu}",
             ],
-            [f"The same at {PACE:,} records/s, p99", *(f"{cell} ms" for cell in rows[5][1:3]), rows[5][3]],
+            [f"The same at {RATE:,} records/s, p99", *(f"{cell} ms" for cell in rows[5][1:3]), rows[5][3]],
         ],
         [
             Goal(f"records/s to {KAFKA}'s", times(fast, "records_per_second"), 1.1, at_most=False),
             Goal(f"CPU per record to {KAFKA}'s", times(fast, "cpu_us_per_record"), 0.6),
-            Goal(f"p99 at {PACE:,} records/s to {KAFKA}'s", times(steady, "p99_ms"), 1.0),
+            Goal(f"p99 at {RATE:,} records/s to {KAFKA}'s", times(steady, "p99_ms"), 1.0),
         ],
         Plot("bars", "ProducerPerformance, acks=all, 100 B", "records/s", ["unlimited"], plotted),
     )

@@ -14,7 +14,7 @@ Series = Mapping[str, Sequence[float | None]]
 WIDTH, LABELS, RIGHT = 760, 230, 90
 TOP, ROW, GAP, FOOT = 64, 16, 12, 34
 LINES_HEIGHT, LINES_LEFT = 240, 70
-COLOURS = ("#8a8f98", "#1f8fd6", "#d9822b", "#3fa45b")
+COLORS = ("#8a8f98", "#1f8fd6", "#d9822b", "#3fa45b")
 STYLE = (
     "text{font:12px system-ui,sans-serif;fill:#333}.title{font-size:15px;font-weight:600}.value{font-size:11px}"
     ".grid{stroke:#8884;stroke-width:1}.one{stroke:#888;stroke-width:1.5}"
@@ -84,8 +84,8 @@ def _line(x1: float, y1: float, x2: float, y2: float, kind: str) -> str:
 
 def _legend(plot: Plot) -> Iterator[str]:
     x = 8.0
-    for (name, _), colour in zip(plot.series.items(), COLOURS, strict=False):
-        yield f'<rect x="{x:.1f}" y="34" width="11" height="11" rx="2" fill="{colour}"/>'
+    for (name, _), color in zip(plot.series.items(), COLORS, strict=False):
+        yield f'<rect x="{x:.1f}" y="34" width="11" height="11" rx="2" fill="{color}"/>'
         yield _text(x + 16, 44, name)
         x += 16 + 7.2 * len(name) + 20
 
@@ -102,12 +102,12 @@ def _bars(plot: Plot) -> tuple[int, list[str]]:
     for row, label in enumerate(plot.labels):
         y = TOP + group * row
         parts.append(_text(LABELS - 10, y + (group - GAP) / 2 + 4, label, anchor="end"))
-        for index, (values, colour) in enumerate(zip(plot.series.values(), COLOURS, strict=False)):
+        for index, (values, color) in enumerate(zip(plot.series.values(), COLORS, strict=False)):
             value = values[row]
             if value is not None:
                 top, width = y + index * ROW, max(value * scale, 1.0)
                 parts.append(
-                    f'<rect x="{LABELS}" y="{top}" width="{width:.1f}" height="{ROW - 3}" rx="2" fill="{colour}"/>'
+                    f'<rect x="{LABELS}" y="{top}" width="{width:.1f}" height="{ROW - 3}" rx="2" fill="{color}"/>'
                 )
                 parts.append(_text(LABELS + width + 5, top + ROW - 6, short(value), "value"))
     return bottom + FOOT, parts
@@ -129,12 +129,12 @@ def _ratios(plot: Plot) -> tuple[int, list[str]]:
     for row, label in enumerate(plot.labels):
         y = TOP + row_height * row + row_height / 2
         parts.append(_text(LABELS - 10, y + 4, label, anchor="end"))
-        for values, colour in zip(plot.series.values(), COLOURS, strict=False):
+        for values, color in zip(plot.series.values(), COLORS, strict=False):
             value = values[row]
             if value is not None and value > 0:
                 x = LABELS + (math.log2(value) - low) * scale
                 parts.append(
-                    f'<circle cx="{x:.1f}" cy="{y:.1f}" r="5.5" fill="{colour}"><title>{value:.2f}×</title></circle>'
+                    f'<circle cx="{x:.1f}" cy="{y:.1f}" r="5.5" fill="{color}"><title>{value:.2f}×</title></circle>'
                 )
     return bottom + FOOT, parts
 
@@ -151,15 +151,15 @@ def _lines(plot: Plot) -> tuple[int, list[str]]:
     for index, label in enumerate(plot.labels):
         parts.append(_text(LINES_LEFT + 20 + index * step, bottom + 18, label, "value", "middle"))
     parts.append(_text((LINES_LEFT + right) / 2, bottom + 36, plot.axis, anchor="middle"))
-    for values, colour in zip(plot.series.values(), COLOURS, strict=False):
+    for values, color in zip(plot.series.values(), COLORS, strict=False):
         points = [
             (LINES_LEFT + 20 + index * step, bottom - value * scale, value)
             for index, value in enumerate(values)
             if value is not None
         ]
         path = " ".join(f"{x:.1f},{y:.1f}" for x, y, _ in points)
-        parts.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2.5"/>')
+        parts.append(f'<polyline points="{path}" fill="none" stroke="{color}" stroke-width="2.5"/>')
         for x, y, value in points:
-            parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" fill="{colour}"/>')
+            parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" fill="{color}"/>')
             parts.append(_text(x, y - 9, short(value), "value", "middle"))
     return bottom + FOOT + 14, parts

@@ -13,11 +13,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from bench import frames
-from bench.frames import BrokerRefused, Connection
+from bench.frames import BrokerError, Connection
 from bench.loads import fill
 from bench.peers import START_SECONDS_MAX, BrokerProcess
 from bench.plot import Plot
-from bench.report import HEAD, Effort, Goal, Report, by_broker, quotient, row
+from bench.report import HEAD, Goal, Report, RunSize, by_broker, quotient, row
 
 RECORDS = 155
 """Of about 100 bytes: a batch of 16 kB."""
@@ -45,11 +45,11 @@ def first_ack(broker: BrokerProcess, topic_id: bytes) -> float:
     broker.spawn()
     while time.perf_counter() - began < START_SECONDS_MAX:
         with (
-            contextlib.suppress(OSError, BrokerRefused, socket.timeout),
+            contextlib.suppress(OSError, BrokerError, socket.timeout),
             contextlib.closing(Connection(broker.port)) as connection,
         ):
             while True:
-                if frames.produce_error(connection.ask(data)) == 0:
+                if frames.produce_error(connection.request(data)) == 0:
                     return time.perf_counter() - began
                 time.sleep(TRY_SECONDS)
         if broker.process.poll() is not None:
@@ -58,16 +58,16 @@ def first_ack(broker: BrokerProcess, topic_id: bytes) -> float:
     raise RuntimeError(f"{broker.name} does not acknowledge anything:\n{broker.output()[-3000:]}")
 
 
-def rounds(broker: BrokerProcess, effort: Effort) -> dict[str, list[float]]:
+def rounds(broker: BrokerProcess, run_size: RunSize) -> dict[str, list[float]]:
     """Seconds to the first ack after a clean stop and without its marks."""
     batch = frames.batch(RECORDS, 100)
     broker.start()
     with contextlib.closing(Connection(broker.port)) as connection:
         topic_id = frames.create_topic(connection, "bench-recovery")
-        fill(connection, frames.produce(topic_id, batch), effort.recovery_bytes // len(batch))
+        fill(connection, frames.produce(topic_id, batch), run_size.recovery_bytes // len(batch))
     broker.stop()
     found: dict[str, list[float]] = {"clean": [], "unclean": []}
-    for _ in range(effort.recovery_rounds):
+    for _ in range(run_size.recovery_rounds):
         for kind, times in found.items():
             if kind == "unclean":
                 for name in MARKS:
@@ -78,20 +78,20 @@ def rounds(broker: BrokerProcess, effort: Effort) -> dict[str, list[float]]:
     return found
 
 
-def run(kinds: Sequence[type[BrokerProcess]], effort: Effort, say: Callable[[str], None]) -> Report:
+def run(broker_types: Sequence[type[BrokerProcess]], run_size: RunSize, log: Callable[[str], None]) -> Report:
     times: dict[str, dict[str, list[float]]] = {}
-    for kind in kinds:
+    for kind in broker_types:
         with tempfile.TemporaryDirectory(prefix="recovery-") as directory:
             broker = kind(data_dir=Path(directory) / "data", settings=SETTINGS)
             try:
-                times[kind.name] = rounds(broker, effort)
+                times[kind.name] = rounds(broker, run_size)
             finally:
                 broker.close()
-        say(f"{kind.name}: " + "; ".join(f"{name} {min(found):.2f} s" for name, found in times[kind.name].items()))
+        log(f"{kind.name}: " + "; ".join(f"{name} {min(found):.2f} s" for name, found in times[kind.name].items()))
     clean = {name: min(found["clean"]) for name, found in times.items()}
     unclean = {name: min(found["unclean"]) for name, found in times.items()}
     taken = {name: unclean[name] - clean[name] for name in times}
-    size = f"{effort.recovery_bytes / 1e9:g} GB"
+    size = f"{run_size.recovery_bytes / 1e9:g} GB"
     label = f"Recovery of an unclean partition of {size}"
     drawn = row(label, taken, ".2f", " s")
     return Report(
@@ -103,7 +103,7 @@ def run(kinds: Sequence[type[BrokerProcess]], effort: Effort, say: Callable[[str
             row("first ack after a clean stop", clean, ".2f", " s"),
         ],
         f"One partition of {size} in batches of 16 kB, in the page cache; from the start of the process to the first acknowledged Produce, "
-        f"without clean-shutdown marker and recovery points, less the same after a clean stop; the lowest of {effort.recovery_rounds}. "
+        f"without clean-shutdown marker and recovery points, less the same after a clean stop; the lowest of {run_size.recovery_rounds}. "
         "Brokers send a heartbeat every 50 ms, so that nobody waits for the next one.",
         {"seconds": times},
         [drawn],

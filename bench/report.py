@@ -23,7 +23,7 @@ TITLES = {"kafka": KAFKA, "ottla": "Ottla"}
 
 
 @dataclass(frozen=True, slots=True)
-class Effort:
+class RunSize:
     """How long to measure. `QUICK` is for seeing that all works; its figures are not kept."""
 
     warm_seconds: float = 10.0
@@ -34,12 +34,12 @@ class Effort:
     perf_warm: bool = True
     perf_records: int = 3_000_000
     perf_rounds: int = 5
-    perf_paced_records: int = 2_000_000
-    rest_seconds: float = 30.0
+    perf_rate_records: int = 2_000_000
+    idle_seconds: float = 30.0
     swarm_seconds: float = 5.0
     cold_bytes: int = 4_000_000_000
     cold_rounds: int = 5
-    paced_seconds: float = 10.0
+    cold_alone_seconds: float = 10.0
     listed_topics: int = 1000
     listing_seconds: float = 20.0
     listing_rounds: int = 3
@@ -50,12 +50,12 @@ class Effort:
     recovery_bytes: int = 2_000_000_000
     compacted_bytes: int = 1_000_000_000
     recovery_rounds: int = 5
-    held_partitions: int = 1000
+    large_partitions: int = 1000
     attack_alone_seconds: float = 20.0
     attack_seconds: float = 600.0
 
 
-QUICK = Effort(
+QUICK = RunSize(
     warm_seconds=0.2,
     round_seconds=0.3,
     rounds=2,
@@ -64,12 +64,12 @@ QUICK = Effort(
     perf_warm=False,
     perf_records=100_000,
     perf_rounds=1,
-    perf_paced_records=150_000,
-    rest_seconds=1.0,
+    perf_rate_records=150_000,
+    idle_seconds=1.0,
     swarm_seconds=0.5,
     cold_bytes=200_000_000,
     cold_rounds=1,
-    paced_seconds=1.0,
+    cold_alone_seconds=1.0,
     listed_topics=40,
     listing_seconds=2.0,
     listing_rounds=1,
@@ -80,7 +80,7 @@ QUICK = Effort(
     recovery_bytes=100_000_000,
     compacted_bytes=100_000_000,
     recovery_rounds=1,
-    held_partitions=100,
+    large_partitions=100,
     attack_alone_seconds=2.0,
     attack_seconds=6.0,
 )
@@ -165,7 +165,7 @@ def by_broker(figures: Mapping[str, Sequence[float | None]]) -> dict[str, Sequen
     return {title: figures[name] for name, title in TITLES.items() if name in figures}
 
 
-def settle() -> None:
+def sync_disks() -> None:
     """Have all that was written brought to the disk, so that one load does not pay for the one before."""
     os.sync()
 
@@ -191,7 +191,7 @@ def describe(facts: dict[str, Any]) -> str:
     )
 
 
-def write(name: str, report: Report, directory: Path) -> None:
+def write_report(name: str, report: Report, directory: Path) -> None:
     """NAME.md, NAME.json and, where there is a plot, NAME.svg."""
     directory.mkdir(parents=True, exist_ok=True)
     facts = machine()
@@ -208,7 +208,7 @@ def write(name: str, report: Report, directory: Path) -> None:
     (directory / f"{name}.json").write_text(json.dumps(kept, indent=1) + "\n")
 
 
-def draw_readme(names: Sequence[str], *, results: Path = RESULTS, readme: Path = README) -> bool:
+def update_readme(names: Sequence[str], *, results: Path = RESULTS, readme: Path = README) -> bool:
     """Put the kept summaries between README's markers; False where none was kept yet or README has no markers."""
     there = [name for name in names if (results / f"{name}.json").exists()]
     kept = [json.loads((results / f"{name}.json").read_text()) for name in there]

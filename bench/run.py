@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from bench import (
     acks,
     attack,
+    broker_fixture,
     client_consumer,
     client_producer,
     cold_reader,
@@ -20,10 +21,9 @@ from bench import (
     compressed,
     connections,
     consumer_tools,
-    fixture,
     flush,
     groups,
-    large,
+    large_data,
     memory,
     metadata,
     partitions,
@@ -35,11 +35,11 @@ from bench import (
     startup,
     wire,
 )
+from bench.comparison import Log
 from bench.peers import ApacheKafka, BrokerProcess, OttlaProcess, PeerUnavailable, kafka_class_path
-from bench.report import QUICK, README, RESULTS, Effort, Goal, Report, draw_readme, measured_table, write
-from bench.rounds import Say
+from bench.report import QUICK, README, RESULTS, Goal, Report, RunSize, measured_table, update_readme, write_report
 
-RUNNING: dict[str, Callable[[Sequence[BrokerProcess], Effort, Say], Report]] = {
+RUNNING_BROKERS: dict[str, Callable[[Sequence[BrokerProcess], RunSize, Log], Report]] = {
     "wire": wire.run,
     "acks": acks.run,
     "compressed": compressed.run,
@@ -56,19 +56,19 @@ RUNNING: dict[str, Callable[[Sequence[BrokerProcess], Effort, Say], Report]] = {
     "spark_memory": spark_memory.run,
 }
 """Those that need brokers which already run."""
-STARTING: dict[str, Callable[[Sequence[type[BrokerProcess]], Effort, Say], Report]] = {
+OWN_BROKERS: dict[str, Callable[[Sequence[type[BrokerProcess]], RunSize, Log], Report]] = {
     "groups": groups.run,
     "startup": startup.run,
     "memory": memory.run,
     "flush": flush.run,
     "recovery": recovery.run,
     "compaction": compaction.run,
-    "large": large.run,
+    "large": large_data.run,
 }
 """Those that start brokers themselves."""
-ALONE: dict[str, Callable[[Effort, Say], Report]] = {"fixture": fixture.run, "attack": attack.run}
+OTTLA_ONLY: dict[str, Callable[[RunSize, Log], Report]] = {"fixture": broker_fixture.run, "attack": attack.run}
 """Those that no peer takes part in."""
-NAMES = (*RUNNING, *STARTING, *ALONE)
+NAMES = (*RUNNING_BROKERS, *OWN_BROKERS, *OTTLA_ONLY)
 ON_REQUEST = ("spark_read", "spark_write", "spark_memory")
 """Those that install PySpark, twice: they run when they are named."""
 NEED_TOOLS = {"perf_tool": "the tool is Kafka's", "consumer_tools": "the tools are Kafka's"}
@@ -77,7 +77,7 @@ NEED_TOOLS = {"perf_tool": "the tool is Kafka's", "consumer_tools": "the tools a
 class Brokers:
     """Each benchmark has fresh brokers; a quick run starts them once, as their start would be a third of it."""
 
-    def __init__(self, kinds: Sequence[type[BrokerProcess]], *, shared: bool) -> None:
+    def __init__(self, broker_types: Sequence[type[BrokerProcess]], *, shared: bool) -> None:
         self.kinds = kinds
         self._shared = shared
         self._stack = contextlib.ExitStack()
@@ -94,40 +94,40 @@ class Brokers:
         self._running = []
 
 
-def run_one(name: str, brokers: Brokers, effort: Effort, say: Say) -> Report:
-    if name in RUNNING:
+def run_one(name: str, brokers: Brokers, run_size: RunSize, log: Log) -> Report:
+    if name in RUNNING_BROKERS:
         running = brokers.fresh()
         try:
-            return RUNNING[name](running, effort, say)
+            return RUNNING_BROKERS[name](running, run_size, log)
         except Exception:
             for broker in running:
-                say(f"{broker.name}'s last words:\n{broker.output()[-2000:]}")
+                log(f"{broker.name}'s last words:\n{broker.output()[-2000:]}")
             raise
     brokers.close()
-    if name in STARTING:
-        return STARTING[name](brokers.kinds, effort, say)
-    return ALONE[name](effort, say)
+    if name in OWN_BROKERS:
+        return OWN_BROKERS[name](brokers.kinds, run_size, log)
+    return OTTLA_ONLY[name](run_size, log)
 
 
-def peers(say: Say) -> list[type[BrokerProcess]]:
+def peers(log: Log) -> list[type[BrokerProcess]]:
     """Kafka first, where it can be had: ratios are to it."""
     try:
         kafka_class_path()
     except PeerUnavailable as reason:
-        say(f"Without Apache Kafka, and without its column: {reason}")
+        log(f"Without Apache Kafka, and without its column: {reason}")
         return [OttlaProcess]
     return [ApacheKafka, OttlaProcess]
 
 
-def say_goals(goals: Sequence[Goal], say: Say) -> None:
-    """How many bars hold, and each that does not."""
-    judged = [goal for goal in goals if goal.holds is not None]
-    if judged:
-        say(f"{sum(goal.holds is True for goal in judged)} of {len(judged)} bars hold")
-    for goal in judged:
+def log_goals(goals: Sequence[Goal], log: Log) -> None:
+    """How many thresholds hold, and each that does not."""
+    decided = [goal for goal in goals if goal.holds is not None]
+    if decided:
+        log(f"{sum(goal.holds is True for goal in decided)} of {len(decided)} thresholds hold")
+    for goal in decided:
         if not goal.holds:
             what, limit, measured, _ = goal.cells()
-            say(f"  not held: {what}: {measured}, and the bar is {limit}")
+            log(f"  not held: {what}: {measured}, and the bar is {limit}")
 
 
 def arguments() -> argparse.Namespace:
@@ -148,28 +148,28 @@ def arguments() -> argparse.Namespace:
 def main() -> None:
     options, began = arguments(), time.monotonic()
 
-    def say(text: str) -> None:
+    def log(text: str) -> None:
         print(f"{time.monotonic() - began:6.1f} s  {text}", flush=True)
 
-    kinds = peers(say)
+    kinds = peers(log)
     keep = not options.quick and len(kinds) > 1
     chosen = [name for name in NAMES if name in options.names or (not options.names and name not in ON_REQUEST)]
     goals: list[Goal] = []
     with contextlib.closing(Brokers(kinds, shared=options.quick)) as brokers:
         for index, name in enumerate(chosen, 1):
             if name in NEED_TOOLS and len(kinds) == 1:
-                say(f"[{index}/{len(chosen)}] {name} is left out: {NEED_TOOLS[name]}")
+                log(f"[{index}/{len(chosen)}] {name} is left out: {NEED_TOOLS[name]}")
                 continue
-            say(f"[{index}/{len(chosen)}] {name}")
-            report = run_one(name, brokers, QUICK if options.quick else Effort(), say)
-            write(name, report, RESULTS if keep else RESULTS / "quick")
+            log(f"[{index}/{len(chosen)}] {name}")
+            report = run_one(name, brokers, QUICK if options.quick else RunSize(), log)
+            write_report(name, report, RESULTS if keep else RESULTS / "quick")
             goals += report.goals
             print(f"\n{measured_table(report.head, report.rows)}", flush=True)
-    say_goals(goals, say)
+    log_goals(goals, log)
     if options.quick:
-        say("These figures say that it works, and little else: they are short, and the brokers hardly warm")
-    if keep and draw_readme(NAMES):
-        say(f"The table in {README.name} is drawn anew")
+        log("These figures log that it works, and little else: they are short, and the brokers hardly warm")
+    if keep and update_readme(NAMES):
+        log(f"The table in {README.name} is drawn anew")
 
 
 if __name__ == "__main__":

@@ -42,7 +42,7 @@ def peer_python() -> str:
 
 
 class Job:
-    """A module that runs in one of the environments: it takes one line of JSON after another and answers each with one."""
+    """A module that runs in one of the environments: it takes one line of JSON after another and responses each with one."""
 
     def __init__(self, format_name: str, module: str, arguments: Sequence[str]) -> None:
         python = peer_python() if format_name == "kafka" else os.environ.get("OTTLA_SPARK_PYTHON", sys.executable)
@@ -61,8 +61,8 @@ class Job:
             cwd=ROOT,
         )
 
-    def ask(self, **question: Any) -> dict[str, Any]:
-        """What it answers; SparkUnavailable with its last words if it has ended instead."""
+    def run(self, **question: Any) -> dict[str, Any]:
+        """What it responses; SparkUnavailable with its last words if it has ended instead."""
         process = self._process
         assert process.stdin is not None
         assert process.stdout is not None
@@ -78,8 +78,8 @@ class Job:
         if not line:
             self._complaints.seek(0)
             raise SparkUnavailable(f"{TITLES[self.format_name]}: {self._complaints.read()[-3000:]}")
-        answer: dict[str, Any] = json.loads(line)
-        return answer
+        response: dict[str, Any] = json.loads(line)
+        return response
 
     def __enter__(self) -> Self:
         return self

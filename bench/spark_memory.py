@@ -11,7 +11,7 @@ from pathlib import Path
 from bench import frames
 from bench.loads import fill
 from bench.peers import BrokerProcess
-from bench.report import Effort, Goal, Report
+from bench.report import Goal, Report, RunSize
 from bench.spark_environments import Job
 from bench.spark_read import JOB
 
@@ -20,7 +20,7 @@ RECORDS_PER_BATCH = 140
 TIMES_LONGER = 25
 """100 M records beside 4 M."""
 GROWTH_MAX = 1.25
-LOOK_SECONDS = 0.2
+SAMPLE_SECONDS = 0.2
 WORKER = b"pyspark/daemon"
 WORKER_MODULE = b"pyspark.daemon"
 
@@ -44,7 +44,7 @@ def watching_workers() -> Iterator[list[int]]:
     ended = threading.Event()
 
     def look() -> None:
-        while not ended.wait(LOOK_SECONDS):
+        while not ended.wait(SAMPLE_SECONDS):
             peaks.extend(_worker_bytes())
 
     thread = threading.Thread(target=look)
@@ -72,21 +72,21 @@ def _worker_bytes() -> list[int]:
     return found
 
 
-def run(brokers: Sequence[BrokerProcess], effort: Effort, say: Callable[[str], None]) -> Report:
+def run(brokers: Sequence[BrokerProcess], run_size: RunSize, log: Callable[[str], None]) -> Report:
     broker = next(each for each in brokers if each.name == "ottla")
-    few = int(effort.perf_records * 4 / 3)
+    few = int(run_size.perf_records * 4 / 3)
     rows, peaks = [], []
     for wanted in (few, few * TIMES_LONGER):
         topic = f"spark-{time.time_ns()}"
         records = make_topic(broker.port, topic, wanted)
         options = {"kafka.bootstrap.servers": broker.bootstrap, "subscribe": topic, "startingOffsets": "earliest"}
         with Job("ottla", JOB, ()) as job, watching_workers() as seen:
-            took = job.ask(what="batch", options=options)["seconds"]
+            took = job.run(what="batch", options=options)["seconds"]
         connection = frames.Connection(broker.port)
         frames.delete_topic(connection, topic)
         connection.close()
         peaks.append(max(seen))
-        say(
+        log(
             f"{records:,} records: {records / took:,.0f} rows/s, the largest Python worker had {peaks[-1] / 1e6:.0f} MB"
         )
         rows.append([f"{records / 1e6:,.0f} M records", f"{records / took:,.0f}", f"{peaks[-1] / 1e6:.0f} MB"])

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bench.confluent import fill
+from bench.fill_topic import fill
 from bench.peers import BrokerProcess
-from bench.report import Effort, Goal, Report, quotient, ratio
+from bench.report import Goal, Report, RunSize, quotient, ratio
 from bench.spark_environments import TITLES, Job
 
 JOB = "bench.spark_read_job"
@@ -22,8 +22,8 @@ BATCH_MIN, AVAILABLE_MIN, ONE_ROW_MS_MAX = 1.5, 1.3, 150.0
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
-    """Records of one kind, and what is asked of the two sources with them."""
+class RecordType:
+    """Records of one record_type, and what is asked of the two sources with them."""
 
     name: str
     size: int
@@ -32,25 +32,25 @@ class Kind:
     headers: bool = False
 
 
-KINDS = (
-    Kind("100 bytes", 100),
-    Kind("100 bytes, a header", 100, 0.5, headers=True),
-    Kind("100 bytes, zstd", 100, 0.5, codec="zstd"),
-    Kind("1 kB", 1000),
+RECORD_TYPES = (
+    RecordType("100 bytes", 100),
+    RecordType("100 bytes, a header", 100, 0.5, headers=True),
+    RecordType("100 bytes, zstd", 100, 0.5, codec="zstd"),
+    RecordType("1 kB", 1000),
 )
 
 
-def records_of(kind: Kind, count: int) -> Iterator[dict[str, Any]]:
+def records_of(record_type: RecordType, count: int) -> Iterator[dict[str, Any]]:
     """Half of a value is the same in all, half of it is not."""
-    alike = b"x" * (kind.size // 2)
-    headers = [("trace", b"0123456789abcdef")] if kind.headers else None
+    alike = b"x" * (record_type.size // 2)
+    headers = [("trace", b"0123456789abcdef")] if record_type.headers else None
     for index in range(count):
-        value = alike + b"%0*d" % (kind.size - len(alike), index * 0x9E3779B97F4A7C15 & 0xFFFFFFFFFFFF)
+        value = alike + b"%0*d" % (record_type.size - len(alike), index * 0x9E3779B97F4A7C15 & 0xFFFFFFFFFFFF)
         yield {"value": value, "partition": index & 1, "headers": headers}
 
 
 @contextlib.contextmanager
-def dripping(bootstrap: str, topic: str) -> Iterator[None]:
+def slow_producer(bootstrap: str, topic: str) -> Iterator[None]:
     """One record after another, so far apart that each has a micro-batch of its own."""
     from confluent_kafka import Producer
 
@@ -70,49 +70,55 @@ def dripping(bootstrap: str, topic: str) -> Iterator[None]:
         thread.join()
 
 
-def run(brokers: Sequence[BrokerProcess], effort: Effort, say: Callable[[str], None]) -> Report:
+def run(brokers: Sequence[BrokerProcess], run_size: RunSize, log: Callable[[str], None]) -> Report:
     """Rows a second of both sources, by turns, on each broker."""
     figures: dict[str, Any] = {}
     with contextlib.ExitStack() as stack:
         drivers = {name: stack.enter_context(Job(name, JOB, ())) for name in TITLES}
         for broker in brokers:
-            for kind in KINDS:
-                figures[f"{kind.name} ({broker.name})"] = measure_kind(broker, kind, drivers, effort, say)
-            figures[f"one row ({broker.name})"] = measure_one_row(broker, drivers, say)
+            for record_type in RECORD_TYPES:
+                figures[f"{record_type.name} ({broker.name})"] = measure_kind(
+                    broker, record_type, drivers, run_size, log
+                )
+            figures[f"one row ({broker.name})"] = measure_one_row(broker, drivers, log)
     return _report(figures)
 
 
 def measure_kind(
-    broker: BrokerProcess, kind: Kind, drivers: dict[str, Job], effort: Effort, say: Callable[[str], None]
+    broker: BrokerProcess,
+    record_type: RecordType,
+    drivers: dict[str, Job],
+    run_size: RunSize,
+    log: Callable[[str], None],
 ) -> Any:
-    records = int(effort.perf_records * 4 / 3 * kind.share)
+    records = int(run_size.perf_records * 4 / 3 * record_type.share)
     topic = f"spark-{time.time_ns()}"
-    fill(broker.bootstrap, topic, 2, records_of(kind, records), **{"compression.type": kind.codec})
+    fill(broker.bootstrap, topic, 2, records_of(record_type, records), **{"compression.type": record_type.codec})
     options = {
         "kafka.bootstrap.servers": broker.bootstrap,
         "subscribe": topic,
         "startingOffsets": "earliest",
-        "includeHeaders": str(kind.headers).lower(),
+        "includeHeaders": str(record_type.headers).lower(),
     }
     for driver in drivers.values():
-        if driver.ask(what="count", options=options)["rows"] != records:
+        if driver.run(what="count", options=options)["rows"] != records:
             raise RuntimeError(f"{driver.format_name} does not see all records")
     found: dict[str, dict[str, float]] = {name: {} for name in drivers}
     for what in ("batch", "available"):
         rounds: dict[str, list[float]] = {name: [] for name in drivers}
-        for number in range(effort.perf_rounds + 1):
+        for number in range(run_size.perf_rounds + 1):
             for name, driver in drivers.items():
-                rate = records / driver.ask(what=what, options=options)["seconds"]
+                rate = records / driver.run(what=what, options=options)["seconds"]
                 if number:  # the first only warms
                     rounds[name].append(rate)
-                    say(f"{broker.name}, {kind.name}, {what}, {name}, round {number}: {rate:,.0f} rows/s")
+                    log(f"{broker.name}, {record_type.name}, {what}, {name}, round {number}: {rate:,.0f} rows/s")
         for name, rates in rounds.items():
             found[name][what] = statistics.median(rates)
     return found
 
 
 def measure_one_row(
-    broker: BrokerProcess, drivers: dict[str, Job], say: Callable[[str], None]
+    broker: BrokerProcess, drivers: dict[str, Job], log: Callable[[str], None]
 ) -> dict[str, dict[str, float]]:
     from confluent_kafka.admin import AdminClient, NewTopic
 
@@ -122,10 +128,10 @@ def measure_one_row(
         admin = AdminClient({"bootstrap.servers": broker.bootstrap})
         admin.create_topics([NewTopic(topic, 1, 1)])[topic].result(30)
         options = {"kafka.bootstrap.servers": broker.bootstrap, "subscribe": topic, "startingOffsets": "earliest"}
-        with dripping(broker.bootstrap, topic):
-            times = driver.ask(what="rows", options=options, rows=ONE_ROW_ROWS)["milliseconds"]
+        with slow_producer(broker.bootstrap, topic):
+            times = driver.run(what="rows", options=options, rows=ONE_ROW_ROWS)["milliseconds"]
         found[name] = {"p50_ms": statistics.median(times[5:])}
-        say(f"{broker.name}, one row, {name}: {found[name]['p50_ms']:.0f} ms")
+        log(f"{broker.name}, one row, {name}: {found[name]['p50_ms']:.0f} ms")
     return found
 
 

@@ -1,4 +1,4 @@
-"""A Spark driver that is told by lines of JSON what to read, and answers with how long it took. Both environments do the same, by two
+"""A Spark driver that is told by lines of JSON what to read, and responses with how long it took. Both environments do the same, by two
 formats."""
 
 import json

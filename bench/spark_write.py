@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from bench.peers import BrokerProcess
-from bench.report import Effort, Goal, Report, quotient, ratio
+from bench.report import Goal, Report, RunSize, quotient, ratio
 from bench.spark_environments import TITLES, Job
 
 PARTITIONS = 2
@@ -52,7 +52,7 @@ def remove(bootstrap: str, topic: str) -> None:
 
 
 def measure(
-    case: Case, broker: BrokerProcess, records: int, rounds: int, say: Callable[[str], None]
+    case: Case, broker: BrokerProcess, records: int, rounds: int, log: Callable[[str], None]
 ) -> dict[str, float]:
     """Rows a second, by format."""
     count = int(records * case.share)
@@ -69,20 +69,20 @@ def measure(
                     "topic": topic,
                     "kafka.compression.type": case.codec,
                 }
-                took = job.ask(options=options)["seconds"]
+                took = job.run(options=options)["seconds"]
                 if number >= WARM_ROUNDS:
-                    say(f"{broker.name}, {case.name}: {TITLES[job.format_name]}, {count / took:,.0f} rows/s")
+                    log(f"{broker.name}, {case.name}: {TITLES[job.format_name]}, {count / took:,.0f} rows/s")
                     seconds[job.format_name].append(took)
                 remove(broker.bootstrap, topic)
     return {name: count / statistics.median(found) for name, found in seconds.items()}
 
 
-def run(brokers: Sequence[BrokerProcess], effort: Effort, say: Callable[[str], None]) -> Report:
+def run(brokers: Sequence[BrokerProcess], run_size: RunSize, log: Callable[[str], None]) -> Report:
     rows, goals, figures = [], [], {}
-    records = int(effort.perf_records * 4 / 3)
+    records = int(run_size.perf_records * 4 / 3)
     for broker in brokers:
         for case in CASES:
-            rates = measure(case, broker, records, effort.perf_rounds, say)
+            rates = measure(case, broker, records, run_size.perf_rounds, log)
             theirs = rates["kafka"]
             figures[f"{broker.name}, {case.name}"] = rates
             rows.append(
@@ -97,7 +97,7 @@ def run(brokers: Sequence[BrokerProcess], effort: Effort, say: Callable[[str], N
             goals.append(Goal(what, quotient(rates["ottla"], theirs), RATIO_MIN, at_most=False))
     note = (
         f"{records:,} records (fewer where they are larger) to {PARTITIONS} partitions, local[2], rows from memory, medians of "
-        f"{effort.perf_rounds} alternating rounds; the peer is PySpark 4.0.0 with spark-sql-kafka-0-10, each with its default configs."
+        f"{run_size.perf_rounds} alternating rounds; the peer is PySpark 4.0.0 with spark-sql-kafka-0-10, each with its default configs."
     )
     return Report(
         "Writing from Spark",

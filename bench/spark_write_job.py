@@ -1,4 +1,4 @@
-"""One environment's part of `bench.spark_write`: it is told by lines of JSON where to write, and answers with how long it took."""
+"""One environment's part of `bench.spark_write`: it is told by lines of JSON where to write, and responses with how long it took."""
 
 import json
 import sys

@@ -7,9 +7,9 @@ import statistics
 import time
 from collections.abc import Callable, Sequence
 
-from bench.peers import START_SECONDS_MAX, BrokerProcess, answers_api_versions
+from bench.peers import START_SECONDS_MAX, BrokerProcess, responds_to_api_versions
 from bench.plot import Plot
-from bench.report import HEAD, TITLES, Effort, Goal, Report, by_broker, row
+from bench.report import HEAD, TITLES, Goal, Report, RunSize, by_broker, row
 
 SECONDS_MAX = 0.5
 
@@ -20,30 +20,30 @@ def start_seconds(broker: BrokerProcess) -> float:
         broker.command()  # Kafka formats its directory here, once
         began = time.perf_counter()
         broker.spawn()
-        while not answers_api_versions(broker.port):
+        while not responds_to_api_versions(broker.port):
             if broker.process.poll() is not None or time.perf_counter() - began > START_SECONDS_MAX:
-                raise RuntimeError(f"{broker.name} does not answer:\n{broker.output()[-3000:]}")
+                raise RuntimeError(f"{broker.name} does not response:\n{broker.output()[-3000:]}")
             time.sleep(0.002)
         return time.perf_counter() - began
     finally:
         broker.close()
 
 
-def run(brokers: Sequence[type[BrokerProcess]], effort: Effort, say: Callable[[str], None]) -> Report:
+def run(brokers: Sequence[type[BrokerProcess]], run_size: RunSize, log: Callable[[str], None]) -> Report:
     times: dict[str, list[float]] = {broker.name: [] for broker in brokers}
-    for _ in range(effort.starts):
+    for _ in range(run_size.starts):
         for broker in brokers:
             times[broker.name].append(start_seconds(broker()))
     medians = {name: statistics.median(seconds) for name, seconds in times.items()}
-    say("Start-up: " + "; ".join(f"{name} {seconds:.2f} s" for name, seconds in medians.items()))
+    log("Start-up: " + "; ".join(f"{name} {seconds:.2f} s" for name, seconds in medians.items()))
     spread = [f"{min(times[name]):.2f}–{max(times[name]):.2f} s" if name in times else "–" for name in TITLES]
-    label = "Process start to first answer"
+    label = "Process start to first response"
     drawn = row(label, medians, ".2f", " s")
     return Report(
         "Start-up",
         HEAD,
         [drawn, ["lowest–highest", *spread, ""]],
-        f"Median of {effort.starts}, on an empty directory: Kafka's formatted before the clock starts, Ottla's formatted while it runs.",
+        f"Median of {run_size.starts}, on an empty directory: Kafka's formatted before the clock starts, Ottla's formatted while it runs.",
         {"seconds": times},
         [drawn],
         [Goal(label, medians.get("ottla"), SECONDS_MAX, unit=" s")],

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from typing import Self
 
 from bench import frames
-from bench.frames import BrokerRefused
-from bench.loads import Figures, accepted, percentile, take_answers
+from bench.frames import BrokerError
+from bench.loads import Figures, check_accepted, percentile, split_responses
 
 DRAIN_SECONDS_MAX = 30.0
 
@@ -21,14 +21,14 @@ class Member:
     __slots__ = ("answered", "pending", "sent", "socket")
 
     def __init__(self, port: int) -> None:
-        self.socket = socket.create_connection(("127.0.0.1", port), frames.ANSWER_SECONDS_MAX)
+        self.socket = socket.create_connection(("127.0.0.1", port), frames.RESPONSE_SECONDS_MAX)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.pending = b""
         self.sent = deque[float]()
         self.answered = 0
 
-    def ask(self, data: bytes) -> None:
-        """One request and its answer, while nothing else is under way; the answer is thrown away."""
+    def request(self, data: bytes) -> None:
+        """One request and its response, while nothing else is under way; the response is thrown away."""
         self.socket.sendall(data)
         size = struct.unpack(">i", self._exactly(4))[0]
         self._exactly(size)
@@ -36,7 +36,7 @@ class Member:
     def _exactly(self, size: int) -> bytes:
         data = self.socket.recv(size, socket.MSG_WAITALL)
         if len(data) < size:
-            raise BrokerRefused("the broker closed the connection")
+            raise BrokerError("the broker closed the connection")
         return data
 
     def send(self, data: bytes, count: int, now: float) -> None:
@@ -47,7 +47,7 @@ class Member:
 class Swarm:
     """Connections that stay open between rounds, so that a round costs the broker nothing but its requests.
 
-    Each has asked for the broker's versions before the next is opened: a burst would overflow the queue of those to be accepted, and
+    Each has asked for the broker's versions before the next is opened: a burst would overflow the queue of those to be check_accepted, and
     what is thrown out of it comes back after seconds.
     """
 
@@ -56,7 +56,7 @@ class Swarm:
         try:
             for _ in range(count):
                 self.members.append(Member(port))
-                self.members[-1].ask(frames.api_versions())
+                self.members[-1].request(frames.api_versions())
         except BaseException:
             self.close()
             raise
@@ -82,23 +82,23 @@ class Swarm:
     def _turn(
         self, poll: select.epoll, by_number: dict[int, Member], data: bytes, latencies: list[float], end: float
     ) -> None:
-        """Answer every answer with a request until the end; without `data`, until all are answered."""
+        """Answer every response with a request until the end; without `data`, until all are answered."""
         clock, waiting = time.perf_counter, sum(len(member.sent) for member in self.members)
         while (now := clock()) < end and waiting:
             for number, _ in poll.poll(end - now):
                 member = by_number[number]
-                answers, member.pending = take_answers(member.pending + member.socket.recv(1 << 16))
+                responses, member.pending = split_responses(member.pending + member.socket.recv(1 << 16))
                 now = clock()
-                for answer in answers:
-                    accepted(answer)
+                for response in responses:
+                    check_accepted(response)
                     latencies.append(now - member.sent.popleft())
-                member.answered += len(answers)
+                member.answered += len(responses)
                 if data:
-                    member.send(data, len(answers), now)
+                    member.send(data, len(responses), now)
                 else:
-                    waiting -= len(answers)
+                    waiting -= len(responses)
         if not data and waiting:
-            raise BrokerRefused(f"{waiting} requests were not answered within {DRAIN_SECONDS_MAX:.0f} s")
+            raise BrokerError(f"{waiting} requests were not answered within {DRAIN_SECONDS_MAX:.0f} s")
 
     def close(self) -> None:
         for member in self.members:
@@ -112,9 +112,9 @@ class Swarm:
 
 
 def figures_of_many(latencies: list[float], counts: Sequence[int], took: float) -> Figures:
-    """`fairness` is the fewest answers of one connection over the mean of all."""
+    """`fairness` is the fewest responses of one connection over the mean of all."""
     if not latencies:
-        raise BrokerRefused("not one answer in the whole round")
+        raise BrokerError("not one response in the whole round")
     latencies.sort()
     return {
         "per_second": len(latencies) / took,

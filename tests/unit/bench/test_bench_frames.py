@@ -1,4 +1,4 @@
-"""The benchmark's hand-made requests are what they say, by the word of an independent codec."""
+"""The benchmark's hand-made requests are what they log, by the word of an independent codec."""
 
 import io
 import struct
@@ -77,14 +77,14 @@ def test_topics_of_a_metadata_answer_are_counted():
     brokers = b"\3" + 2 * (
         struct.pack(">i", 1) + frames.compact_string("localhost") + struct.pack(">i", 9092) + b"\0\0"
     )
-    answer = (
+    response = (
         struct.pack(">ibi", 1, 0, 0)
         + brokers
         + frames.compact_string("cluster")
         + struct.pack(">i", 1)
         + frames.uvarint(1001)
     )
-    assert frames.metadata_topic_count(answer) == 1000
+    assert frames.metadata_topic_count(response) == 1000
 
 
 def test_a_fetch_asks_for_one_partition_from_an_offset():
@@ -115,14 +115,14 @@ def test_a_fetch_answer_says_where_to_go_on():
     records = bytes(batch) * 2 + bytes(batch[:50])
     head = struct.pack(">ihqqq", 0, 0, 1000, 1000, 0) + b"\0" + struct.pack(">i", -1)
     partition = head + frames.uvarint(len(records) + 1) + records + b"\0"
-    answer = struct.pack(">ibihi", 1, 0, 0, 0, 0) + b"\2" + TOPIC_ID + b"\2" + partition + b"\0\0"
-    assert frames.read_fetch(bytearray(answer)) == frames.Fetched(
+    response = struct.pack(">ibihi", 1, 0, 0, 0, 0) + b"\2" + TOPIC_ID + b"\2" + partition + b"\0\0"
+    assert frames.read_fetch(bytearray(response)) == frames.Fetched(
         high_watermark=1000, size=len(records), next_offset=170
     )
 
 
 def test_a_refused_fetch_is_no_figure():
     partition = struct.pack(">ihqqq", 0, 3, -1, -1, -1) + b"\0" + struct.pack(">i", -1) + b"\1\0"
-    answer = struct.pack(">ibihi", 1, 0, 0, 0, 0) + b"\2" + TOPIC_ID + b"\2" + partition + b"\0\0"
-    with pytest.raises(frames.BrokerRefused, match="error 3"):
-        frames.read_fetch(bytearray(answer))
+    response = struct.pack(">ibihi", 1, 0, 0, 0, 0) + b"\2" + TOPIC_ID + b"\2" + partition + b"\0\0"
+    with pytest.raises(frames.BrokerError, match="error 3"):
+        frames.read_fetch(bytearray(response))

@@ -10,8 +10,8 @@ import threading
 import pytest
 
 from bench import cold_reader, frames
-from bench.frames import BrokerRefused, Connection
-from bench.loads import ask_at_pace, fill, percentile, produce_at_pace, produce_load, silent_load, take_answers
+from bench.frames import BrokerError, Connection
+from bench.loads import acks0_load, fill, percentile, produce_at_rate, produce_load, request_at_rate, split_responses
 from bench.swarm import Swarm, figures_of_many
 
 TOPIC_ID = bytes(range(16))
@@ -31,15 +31,15 @@ def produced(error=0):
     )
 
 
-def framed(answer):
-    return struct.pack(">i", len(answer)) + answer
+def framed(response):
+    return struct.pack(">i", len(response)) + response
 
 
 class Scripted:
-    """Answers each request by `answer(frame)`; keeps what it was sent."""
+    """Answers each request by `response(frame)`; keeps what it was sent."""
 
-    def __init__(self, answer):
-        self.answer, self.requests = answer, []
+    def __init__(self, response):
+        self.response, self.requests = response, []
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port = self._listener.getsockname()[1]
         threading.Thread(target=self._accept, daemon=True).start()
@@ -54,10 +54,10 @@ class Scripted:
             while head := stream.read(4):
                 frame = head + stream.read(struct.unpack(">i", head)[0])
                 self.requests.append(frame)
-                answer = self.answer(frame)
-                if answer is None:
+                response = self.response(frame)
+                if response is None:
                     return
-                connection.sendall(answer)
+                connection.sendall(response)
 
     def close(self):
         self._listener.close()
@@ -67,8 +67,8 @@ class Scripted:
 def scripted():
     running = []
 
-    def start(answer):
-        running.append(Scripted(answer))
+    def start(response):
+        running.append(Scripted(response))
         return running[-1]
 
     yield start
@@ -77,7 +77,7 @@ def scripted():
 
 
 def taken(frame):
-    """As a broker does: no answer to acks=0, a short one to what is no Produce."""
+    """As a broker does: no response to acks=0, a short one to what is no Produce."""
     if frame[4:6] != b"\0\0":
         return framed(bytes(10))
     return framed(produced()) if struct.unpack_from(">h", frame, ACKS_AT)[0] else b""
@@ -94,13 +94,13 @@ def test_requests_go_to_each_partition_in_turn(scripted):
 
 def test_a_refused_produce_is_no_figure(scripted):
     broker = scripted(lambda frame: framed(produced(error=7)))
-    with pytest.raises(BrokerRefused, match="error 7"):
+    with pytest.raises(BrokerError, match="error 7"):
         produce_load(frames.batch(1, 100), 1)(broker.port, TOPIC_ID, 1)
 
 
 def test_without_acks_only_the_last_request_is_answered(scripted):
     broker = scripted(taken)
-    figures = silent_load(frames.batch(1, 100))(broker.port, TOPIC_ID, 0.02)
+    figures = acks0_load(frames.batch(1, 100))(broker.port, TOPIC_ID, 0.02)
     acks = [struct.unpack_from(">h", frame, ACKS_AT)[0] for frame in broker.requests]
     assert acks == [0] * (len(acks) - 1) + [1]
     assert figures["requests"] == len(acks)
@@ -117,7 +117,7 @@ def test_a_topic_is_filled_with_as_many_as_were_asked_for(scripted, count):
 
 def test_a_pace_is_kept_and_every_request_is_answered(scripted):
     broker = scripted(taken)
-    latencies = produce_at_pace(broker.port, frames.produce(TOPIC_ID, frames.batch(1, 100)), 1000, 0.1)
+    latencies = produce_at_rate(broker.port, frames.produce(TOPIC_ID, frames.batch(1, 100)), 1000, 0.1)
     assert len(latencies) == len(broker.requests)
     assert 90 <= len(latencies) <= 101
     assert latencies == sorted(latencies)
@@ -125,7 +125,7 @@ def test_a_pace_is_kept_and_every_request_is_answered(scripted):
 
 def test_a_pace_lasts_as_long_as_something_else_does(scripted):
     broker, turns = scripted(taken), iter([True] * 50)
-    latencies = produce_at_pace(
+    latencies = produce_at_rate(
         broker.port, frames.produce(TOPIC_ID, frames.batch(1, 10)), 1000, 0.0, also=lambda: next(turns, False)
     )
     assert latencies
@@ -134,7 +134,7 @@ def test_a_pace_lasts_as_long_as_something_else_does(scripted):
 
 def test_questions_at_a_pace_are_counted(scripted):
     broker = scripted(lambda frame: framed(bytes(100)))
-    assert len(ask_at_pace(broker.port, frames.metadata_of_all(), 200, 0.1)) == 20
+    assert len(request_at_rate(broker.port, frames.metadata_of_all(), 200, 0.1)) == 20
     assert len(broker.requests) == 21
 
 
@@ -149,7 +149,7 @@ def test_a_swarm_counts_what_each_connection_got(scripted):
 
 def test_a_swarm_says_that_a_broker_went_away(scripted):
     broker = scripted(lambda frame: framed(bytes(10)) if frame[4:6] != b"\0\0" else None)
-    with Swarm(broker.port, 2) as swarm, pytest.raises((BrokerRefused, ConnectionError)):
+    with Swarm(broker.port, 2) as swarm, pytest.raises((BrokerError, ConnectionError)):
         swarm.produce(frames.produce(TOPIC_ID, frames.batch(1, 100)), 1, 5)
 
 
@@ -164,9 +164,9 @@ def test_fairness_is_the_slowest_to_the_mean():
 
 def test_answers_are_cut_where_they_end():
     data = framed(b"one") + framed(b"two") + framed(b"three")[:6]
-    assert take_answers(data) == ([b"one", b"two"], framed(b"three")[:6])
-    with pytest.raises(BrokerRefused):
-        take_answers(b"")
+    assert split_responses(data) == ([b"one", b"two"], framed(b"three")[:6])
+    with pytest.raises(BrokerError):
+        split_responses(b"")
 
 
 def test_percentiles_are_in_microseconds():
@@ -178,7 +178,7 @@ def test_files_are_dropped_from_the_cache_or_it_is_said(tmp_path, monkeypatch):
     path = tmp_path / "one.log"
     path.write_bytes(os.urandom(1 << 20))
     monkeypatch.setattr(cold_reader, "is_cached", lambda file, position: True)
-    with pytest.raises(BrokerRefused, match="still in memory"):
+    with pytest.raises(BrokerError, match="still in memory"):
         cold_reader.drop_from_cache([path])
     asked = []
     monkeypatch.setattr(cold_reader, "is_cached", lambda file, position: bool(asked.append(position)))

@@ -58,7 +58,7 @@ def test_what_maven_says_is_passed_on(fresh_search, monkeypatch, tmp_path):
 
 
 class Silent(peers.BrokerProcess):
-    """A process that ends with what it has to say."""
+    """A process that ends with what it has to log."""
 
     name = "silent"
 

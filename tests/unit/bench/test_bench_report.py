@@ -4,7 +4,7 @@ import json
 from dataclasses import replace
 
 from bench.plot import Plot
-from bench.report import END, START, Goal, Report, draw_readme, measured_table, ratio, row, table, write
+from bench.report import END, START, Goal, Report, measured_table, ratio, row, table, update_readme, write
 
 FIGURES = {"a": {"kafka": 1, "ottla": 2}}
 REPORT = Report("Title", ["load", "Kafka", "Ottla"], [["a", "1", "2"]], "A note.", FIGURES, [["a", "1", "2", "2.00×"]])
@@ -63,7 +63,7 @@ def test_goals_and_plot_stand_below_the_table(tmp_path):
     ]
     readme = tmp_path / "README.md"
     readme.write_text(f"{START}\n{END}\n")
-    assert draw_readme(["one"], results=tmp_path, readme=readme)
+    assert update_readme(["one"], results=tmp_path, readme=readme)
     assert "\nPlots: [one](bench/results/one.svg).\n" in readme.read_text()
 
 
@@ -72,21 +72,21 @@ def test_readme_is_drawn_between_its_markers_only(tmp_path):
     readme = tmp_path / "README.md"
     readme.write_text(f"before\n{START}\nold\n{END}\nafter\n")
     write("one", REPORT, tmp_path)
-    assert draw_readme(["one", "not_measured"], results=tmp_path, readme=readme)
+    assert update_readme(["one", "not_measured"], results=tmp_path, readme=readme)
     drawn = readme.read_text()
     assert drawn.startswith(f"before\n{START}\n|  | Apache Kafka 4.3 | Ottla | Ottla / Kafka |\n")
     assert "| a | 1 | 2 | 2.00× |\n" in drawn
     assert "old" not in drawn
     assert drawn.endswith(f"\n{END}\nafter\n")
-    assert draw_readme(["one"], results=tmp_path, readme=readme)
+    assert update_readme(["one"], results=tmp_path, readme=readme)
     assert readme.read_text() == drawn
 
 
 def test_a_readme_without_figures_or_markers_is_left_alone(tmp_path):
     readme = tmp_path / "README.md"
     readme.write_text(f"{START}\n{END}\n")
-    assert not draw_readme(["one"], results=tmp_path, readme=readme)
+    assert not update_readme(["one"], results=tmp_path, readme=readme)
     write("one", REPORT, tmp_path)
     readme.write_text("no markers\n")
-    assert not draw_readme(["one"], results=tmp_path, readme=readme)
+    assert not update_readme(["one"], results=tmp_path, readme=readme)
     assert readme.read_text() == "no markers\n"

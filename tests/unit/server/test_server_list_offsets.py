@@ -4,7 +4,7 @@ import struct
 
 import pytest
 
-from bench.peers import ask
+from bench.peers import send_request
 
 LATEST = -1
 
@@ -18,5 +18,5 @@ def test_the_end_of_a_partition_is_told_at_every_version(ottla_broker, version):
     body = struct.pack(">i", -1) + isolation + struct.pack(">ih6si", 1, 6, b"events", 1) + partition
     throttle = struct.pack(">i", 0) if version >= 2 else b""
     found = struct.pack(">ihqq", 0, 0, -1, 0) + (struct.pack(">i", 0) if version >= 4 else b"")
-    answer = ask(int(ottla_broker.bootstrap.rpartition(":")[2]), 2, version, body)
+    answer = send_request(int(ottla_broker.bootstrap.rpartition(":")[2]), 2, version, body)
     assert answer == throttle + struct.pack(">ih6si", 1, 6, b"events", 1) + found

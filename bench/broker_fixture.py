@@ -6,11 +6,11 @@ import sys
 from collections.abc import Callable
 
 from bench.plot import Plot
-from bench.report import KAFKA, Effort, Goal, Report
+from bench.report import KAFKA, Goal, Report, RunSize
 
 PROBE = """
 import time
-from bench.peers import answers_api_versions
+from bench.peers import responds_to_api_versions
 began = time.perf_counter()
 from ottla.testing import Broker
 imported = time.perf_counter()
@@ -18,12 +18,12 @@ times = [imported - began]
 for _ in range(2):
     start = time.perf_counter()
     with Broker() as broker:
-        assert answers_api_versions(int(broker.bootstrap.rpartition(":")[2]))
+        assert responds_to_api_versions(int(broker.bootstrap.rpartition(":")[2]))
         times.append(time.perf_counter() - start)
 print(*times)
 """
 READY_MS_MAX = 100.0
-KINDS = ("import", "first broker of the process", "second broker")
+PHASES = ("import", "first broker of the process", "second broker")
 
 
 def probe() -> list[float]:
@@ -33,27 +33,27 @@ def probe() -> list[float]:
     return [float(word) for word in done.stdout.split()]
 
 
-def run(effort: Effort, say: Callable[[str], None]) -> Report:
+def run(run_size: RunSize, log: Callable[[str], None]) -> Report:
     probe()  # so that the files are in the page cache, as they are in anyone's second run of their tests
-    times = [probe() for _ in range(max(3, effort.starts))]
-    columns = dict(zip(KINDS, zip(*times, strict=True), strict=True))
-    say(
+    times = [probe() for _ in range(max(3, run_size.starts))]
+    columns = dict(zip(PHASES, zip(*times, strict=True), strict=True))
+    log(
         "Fixture: "
-        + ", ".join(f"{kind} {statistics.median(seconds) * 1e3:.0f} ms" for kind, seconds in columns.items())
+        + ", ".join(f"{phase} {statistics.median(seconds) * 1e3:.0f} ms" for phase, seconds in columns.items())
     )
     medians = [statistics.median(seconds) * 1e3 for seconds in columns.values()]
     rows = [
-        [kind, f"{statistics.median(seconds) * 1e3:.0f} ms", f"{min(seconds) * 1e3:.0f}–{max(seconds) * 1e3:.0f} ms"]
-        for kind, seconds in columns.items()
+        [phase, f"{statistics.median(seconds) * 1e3:.0f} ms", f"{min(seconds) * 1e3:.0f}–{max(seconds) * 1e3:.0f} ms"]
+        for phase, seconds in columns.items()
     ]
     return Report(
         "A broker inside a test",
         ["", "median", "lowest–highest"],
         rows,
-        f"`with Broker():` until its first answer, in {len(times)} fresh processes. "
+        f"`with Broker():` until its first response, in {len(times)} fresh processes. "
         f"{KAFKA} has no broker inside a Python process to compare with.",
-        {"seconds": {kind: list(seconds) for kind, seconds in columns.items()}},
+        {"seconds": {phase: list(seconds) for phase, seconds in columns.items()}},
         [["`ottla.testing` broker ready, after import", "–", rows[1][1], ""]],
         [Goal("`ottla.testing` broker ready, after import", medians[1], READY_MS_MAX, unit=" ms")],
-        Plot("bars", "A broker inside a test", "ms", KINDS, {"Ottla": medians}),
+        Plot("bars", "A broker inside a test", "ms", PHASES, {"Ottla": medians}),
     )

@@ -11,12 +11,12 @@ from bench.frames import Connection
 from bench.loads import Figures, Run, fill, median_figures
 from bench.peers import cpu_seconds
 from bench.plot import Plot
-from bench.report import KAFKA, TITLES, Effort, Goal, Report, by_broker, quotient, ratio, settle
+from bench.report import KAFKA, TITLES, Goal, Report, RunSize, by_broker, quotient, ratio, sync_disks
 
 FILL_RECORDS = 35
 """A batch of about 4 kB: what fetches read."""
 UNITS = {"per_second": "req/s", "mb_per_second": "MB/s"}
-Say = Callable[[str], None]
+Log = Callable[[str], None]
 Results = dict[str, dict[str, Any]]
 """A broker's figures by its name."""
 
@@ -35,7 +35,7 @@ class Target(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Running:
+class RunningBroker:
     """A broker that someone else started."""
 
     name: str
@@ -44,7 +44,7 @@ class Running:
 
 
 @dataclass(frozen=True, slots=True)
-class Bars:
+class Thresholds:
     """What rate, p99 and CPU per request have to be, as multiples of Kafka's."""
 
     rate: float | None = None
@@ -61,7 +61,7 @@ class Load:
     unit: str = "per_second"
     reads: bool = False
     partitions: int = 1
-    bars: Bars = Bars()
+    thresholds: Thresholds = Thresholds()
 
 
 def measure_once(load: Load, target: Target, topic_id: bytes, seconds: float) -> Figures:
@@ -71,7 +71,7 @@ def measure_once(load: Load, target: Target, topic_id: bytes, seconds: float) ->
     return figures
 
 
-def measure(loads: Sequence[Load], targets: Sequence[Target], effort: Effort) -> dict[str, Results]:
+def measure(loads: Sequence[Load], targets: Sequence[Target], run_size: RunSize) -> dict[str, Results]:
     """Warm each broker with each load, then take turns. The medians of the rounds, and the lowest and highest rate, by the load's label."""
     connections = {target.name: Connection(target.port) for target in targets}
     names = {load.label: f"bench-{time.time_ns()}" for load in loads}
@@ -81,19 +81,19 @@ def measure(loads: Sequence[Load], targets: Sequence[Target], effort: Effort) ->
         topic_id = frames.create_topic(connection, names[load.label], partitions=load.partitions)
         topics[load.label, target.name] = topic_id
         if load.reads:
-            fill(connection, frames.produce(topic_id, frames.batch(FILL_RECORDS, 100)), effort.fill_requests)
-        load.run(target.port, topic_id, effort.warm_seconds)
-    settle()
+            fill(connection, frames.produce(topic_id, frames.batch(FILL_RECORDS, 100)), run_size.fill_requests)
+        load.run(target.port, topic_id, run_size.warm_seconds)
+    sync_disks()
     runs: dict[tuple[str, str], list[Figures]] = {pair: [] for pair in topics}
-    for _ in range(effort.rounds):
+    for _ in range(run_size.rounds):
         for load, target in itertools.product(loads, targets):
             pair = load.label, target.name
-            runs[pair].append(measure_once(load, target, topics[pair], effort.round_seconds))
+            runs[pair].append(measure_once(load, target, topics[pair], run_size.round_seconds))
     for connection in connections.values():
         for name in names.values():
             frames.delete_topic(connection, name)
         connection.close()
-    settle()
+    sync_disks()
     return {
         load.label: {target.name: summarize(runs[load.label, target.name], load.unit) for target in targets}
         for load in loads
@@ -150,11 +150,11 @@ def brief(load: Load, results: Results) -> list[str]:
 
 
 def goals(load: Load, results: Results) -> list[Goal]:
-    bars = load.bars
+    thresholds = load.thresholds
     wanted = (
-        ("rate", load.unit, bars.rate, False),
-        ("p99", "p99_us", bars.p99, True),
-        ("CPU", "cpu_us", bars.cpu, True),
+        ("rate", load.unit, thresholds.rate, False),
+        ("p99", "p99_us", thresholds.p99, True),
+        ("CPU", "cpu_us", thresholds.cpu, True),
     )
     return [
         Goal(f"{load.label}: {kind} to {KAFKA}'s", times(results, key), limit, at_most)
@@ -167,25 +167,25 @@ def run_loads(
     title: str,
     loads: Sequence[Load],
     targets: Sequence[Target],
-    effort: Effort,
-    say: Say,
+    run_size: RunSize,
+    log: Log,
     *,
     what: str,
-    by_turns: bool = False,
+    alternating: bool = False,
 ) -> Report:
     """Measure each load; one row and one line of README for each. `what` opens the note: what the loads are.
 
-    `by_turns` is for loads that are compared with each other: they alternate as the brokers do.
+    `alternating` is for loads that are compared with each other: they alternate as the brokers do.
     """
     results: dict[str, Results] = {}
-    for group in [loads] if by_turns else [[load] for load in loads]:
-        results |= measure(group, targets, effort)
+    for group in [loads] if alternating else [[load] for load in loads]:
+        results |= measure(group, targets, run_size)
         for load in group:
-            say(line(load, results[load.label]))
+            log(line(load, results[load.label]))
     head = ["load", KAFKA, "p50 / p99 / CPU, µs", "Ottla", "p50 / p99 / CPU, µs", "rate", "p99", "CPU"]
     note = (
-        f"{what} Medians of {effort.rounds} rounds of {effort.round_seconds:g} s (lowest–highest), alternating, after "
-        f"{effort.warm_seconds:g} s of each load to warm up; CPU is the broker's, per request. "
+        f"{what} Medians of {run_size.rounds} rounds of {run_size.round_seconds:g} s (lowest–highest), alternating, after "
+        f"{run_size.warm_seconds:g} s of each load to warm up; CPU is the broker's, per request. "
         "The last three columns are Ottla's figure over Kafka's."
     )
     return Report(

@@ -15,12 +15,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from bench import frames
-from bench.frames import BrokerRefused, Connection
+from bench.frames import BrokerError, Connection
 from bench.loads import percentile
 from bench.peers import ApacheKafka, BrokerProcess, resident_bytes
 from bench.plot import Plot
 from bench.recovery import first_ack
-from bench.report import HEAD, TITLES, Effort, Goal, Report, by_broker, quotient, row
+from bench.report import HEAD, TITLES, Goal, Report, RunSize, by_broker, quotient, row
 
 SEGMENTS = 20
 START_SECONDS_MAX = 2.0
@@ -78,29 +78,29 @@ def seek_latencies(broker: BrokerProcess, topic_id: bytes, end: int, size: int) 
             offset = chooser.randrange(end)
             data = frames.fetch(topic_id, offset, size)
             began = time.perf_counter()
-            answer = connection.ask(data)
+            response = connection.request(data)
             if number >= SEEKS:
                 latencies.append(time.perf_counter() - began)
-            elif frames.read_fetch(answer).next_offset != offset + 1:
-                raise BrokerRefused(f"{broker.name} has something else at offset {offset}")
+            elif frames.read_fetch(response).next_offset != offset + 1:
+                raise BrokerError(f"{broker.name} has something else at offset {offset}")
     return sorted(latencies)
 
 
-def measure(broker: BrokerProcess, effort: Effort) -> dict[str, list[float]]:
+def measure(broker: BrokerProcess, run_size: RunSize) -> dict[str, list[float]]:
     batch = frames.batch(1, 1000)
     many, names = "bench-many", {size: f"bench-{size}gb" for size in SIZES_GB}
     broker.start()
     with contextlib.closing(Connection(broker.port)) as connection:
-        many_id = frames.create_topic(connection, many, partitions=effort.held_partitions)
+        many_id = frames.create_topic(connection, many, partitions=run_size.large_partitions)
         topics = {size: frames.create_topic(connection, name) for size, name in names.items()}
     broker.stop()
-    for number in range(effort.held_partitions):
+    for number in range(run_size.large_partitions):
         write_log(broker.data_dir / f"{many}-{number}", SEGMENTS, batch, 1, len(batch))
     for size, name in names.items():
         write_log(broker.data_dir / f"{name}-0", size, batch, BATCHES, SEGMENT_BYTES)
     os.sync()
     found: dict[str, list[float]] = {"seconds": [], "mb": [], **{f"seek_{size}": [] for size in SIZES_GB}}
-    for _ in range(effort.starts):
+    for _ in range(run_size.starts):
         found["seconds"].append(first_ack(broker, many_id))
         found["mb"].append(resident_bytes(broker.pid) / 1e6)
         for size in SIZES_GB:
@@ -110,35 +110,35 @@ def measure(broker: BrokerProcess, effort: Effort) -> dict[str, list[float]]:
     return found
 
 
-def run(kinds: Sequence[type[BrokerProcess]], effort: Effort, say: Callable[[str], None]) -> Report:
+def run(broker_types: Sequence[type[BrokerProcess]], run_size: RunSize, log: Callable[[str], None]) -> Report:
     found: dict[str, dict[str, list[float]]] = {}
     left_out = ""
-    for kind in kinds:
-        files_max, files = resource.getrlimit(resource.RLIMIT_NOFILE)[1], effort.held_partitions * SEGMENTS
+    for kind in broker_types:
+        files_max, files = resource.getrlimit(resource.RLIMIT_NOFILE)[1], run_size.large_partitions * SEGMENTS
         if kind is ApacheKafka and files_max < files + OTHER_FILES:
             left_out = f" Apache Kafka keeps every segment open, and does not start with {files:,} where {files_max:,} files may be."
-            say(left_out.strip())
+            log(left_out.strip())
             continue
         with tempfile.TemporaryDirectory(prefix="large-") as directory:
             broker = kind(data_dir=Path(directory) / "data")
             try:
-                found[kind.name] = measure(broker, effort)
+                found[kind.name] = measure(broker, run_size)
             finally:
                 broker.close()
-        say(
+        log(
             f"{kind.name}: "
             + ", ".join(f"{name} {statistics.median(figures):.2f}" for name, figures in found[kind.name].items())
         )
-    return report(found, effort, left_out)
+    return report(found, run_size, left_out)
 
 
-def report(found: dict[str, dict[str, list[float]]], effort: Effort, left_out: str) -> Report:
+def report(found: dict[str, dict[str, list[float]]], run_size: RunSize, left_out: str) -> Report:
     medians = {
         key: {name: statistics.median(one[key]) for name, one in found.items()} for key in next(iter(found.values()))
     }
     small, large = SIZES_GB
     grown = {name: quotient(medians[f"seek_{large}"][name], medians[f"seek_{small}"][name]) for name in found}
-    held = f"{effort.held_partitions:,} partitions × {SEGMENTS} segments"
+    held = f"{run_size.large_partitions:,} partitions × {SEGMENTS} segments"
     rows = [
         row(f"Clean start to the first ack, {held}", medians["seconds"], ".2f", " s"),
         row("Resident memory then", medians["mb"], ",.0f", " MB"),
@@ -150,7 +150,7 @@ def report(found: dict[str, dict[str, list[float]]], effort: Effort, left_out: s
         "Large logs",
         HEAD,
         rows,
-        f"Medians of {effort.starts} starts. A seek is a Fetch of one batch at a random offset of a sparse log; the median of {SEEKS:,}, "
+        f"Medians of {run_size.starts} starts. A seek is a Fetch of one batch at a random offset of a sparse log; the median of {SEEKS:,}, "
         f"after as many to warm up.{left_out}",
         {"found": found},
         [rows[0], rows[1], rows[4]],

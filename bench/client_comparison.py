@@ -7,15 +7,15 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from bench.comparison import Log
 from bench.loads import Figures, median_figures
 from bench.peers import BrokerProcess
-from bench.report import Effort, ratio
-from bench.rounds import Say
+from bench.report import RunSize, ratio
 
 CLIENT_SECONDS_MAX = 180
 HEAD = ("", "records/s", "CPU/record", "memory", "ratio")
-JUDGES = ("kafka-python", "aiokafka")
-"""The bars are to the better of these: they are written in Python too."""
+REFERENCES = ("kafka-python", "aiokafka")
+"""The thresholds are to the better of these: they are written in Python too."""
 
 Work = Callable[[str, str, int], tuple[float, float]]
 """Bootstrap address, topic and how many records; returned are seconds and CPU seconds."""
@@ -33,7 +33,7 @@ def measure(module: str, client: str, bootstrap: str, topic: str, records: int) 
     return found
 
 
-def work_and_tell(works: Mapping[str, Work]) -> None:
+def run_client(works: Mapping[str, Work]) -> None:
     """That process: its arguments are those of `measure`, and what it prints is what `measure` returns."""
     client, bootstrap, topic, count = sys.argv[1:]
     records = int(count)
@@ -47,14 +47,14 @@ def work_and_tell(works: Mapping[str, Work]) -> None:
     )
 
 
-def take_turns(module: str, clients: Sequence[str], broker: BrokerProcess, topic: str, records: int, effort: Effort,
-               say: Say) -> dict[str, Figures]:  # fmt: skip
+def alternate_rounds(module: str, clients: Sequence[str], broker: BrokerProcess, topic: str, records: int, run_size: RunSize,
+               log: Log) -> dict[str, Figures]:  # fmt: skip
     """The medians of each client's rounds."""
     rounds: dict[str, list[Figures]] = {client: [] for client in clients}
-    for number in range(effort.perf_rounds):
+    for number in range(run_size.perf_rounds):
         for client, found in rounds.items():
             found.append(measure(module, client, broker.bootstrap, topic, records))
-            say(f"{broker.name}: {client}, round {number + 1}: {found[-1]['records_per_second']:,.0f} records/s")
+            log(f"{broker.name}: {client}, round {number + 1}: {found[-1]['records_per_second']:,.0f} records/s")
     return {client: median_figures(found) for client, found in rounds.items()}
 
 
@@ -66,12 +66,12 @@ def rows(rates: Rates) -> list[list[str]]:
             f"{found['records_per_second']:,.0f}",
             f"{found['cpu_us_per_record']:.2f} µs",
             f"{found['memory_mb']:.0f} MB",
-            ratio(found["records_per_second"], judged(clients)),
+            ratio(found["records_per_second"], reference_rate(clients)),
         ]
         for broker, clients in rates.items()
         for client, found in clients.items()
     ]
 
 
-def judged(clients: Mapping[str, Figures]) -> float:
-    return max(clients[client]["records_per_second"] for client in JUDGES)
+def reference_rate(clients: Mapping[str, Figures]) -> float:
+    return max(clients[client]["records_per_second"] for client in REFERENCES)
