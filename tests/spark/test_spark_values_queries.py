@@ -243,7 +243,7 @@ def test_undecodable_record_in_error_topic(make_topic: Any, produce: Any, read_o
         ({"valueFormat": "avro", "valueSchema": "{"}, "valueSchema is not an Avro schema"),
         ({"valueFormat": "avro", "schemaRegistryUrl": "http://127.0.0.1:9"}, "schemaRegistryUrl"),
         ({"valueFormat": "avro", "schemaRegistryUrl": "ftp://x"}, "must start with http"),
-        ({"valueFormat": "json", "valueSchema": "a int", "errorColumn": "e", "errorTopic": "t"}, "choose one"),
+        ({"valueFormat": "json", "valueSchema": "a int", "errorColumn": "e", "errorTopic": "t"}, "exclude each other"),
         ({"valueSchema": "a int"}, "valueSchema needs valueFormat"),
     ],
 )
