@@ -25,14 +25,17 @@ T = TypeVar("T")
 SLICE_SECONDS = 0.0003
 """Length of a slice."""
 SINGLE_CLIENT_SLICE_SECONDS = 0.002
-"""Length of a burst's slice while only one client is active. Longer slices answer a pipelined burst with fewer writes; the next client
-to send waits at most this long, once."""
+"""Slice length of requests while only one client is active. Longer slices answer a pipelined burst with fewer writes; the next client to
+send waits at most this long, once."""
 CLIENT_ACTIVE_SECONDS = 0.1
 """A client is active for this long after it sent something."""
 EXTRA_SLICE_SECONDS = 0.003
 """Run one extra slice per 3 ms that an iteration takes, so that sliced work gets at least 10 % of the loop."""
 ITEMS_PER_PIECE = 20
-"""Partitions or topics in a piece where each takes a microsecond or so: reading the clock after each of them would cost a tenth."""
+"""Partitions or topics in a piece where each takes a microsecond or so."""
+CLOCK_SECONDS = SLICE_SECONDS / 15
+"""Where pieces are short several run before the clock is read again: reading it after each would cost up to a tenth."""
+PIECES_PER_CLOCK_READ_MAX = 8
 FREED_PER_PIECE = 500
 """Objects, together with all that only they refer to."""
 PAUSE_FACTOR = 9
@@ -89,7 +92,7 @@ class SliceScheduler:
         While other jobs are queued, all first slices of one iteration share the time of one slice.
         """
         began = self._monotonic()
-        result = self._run_slice(work, began + (self._first_slices_left if self._queue else SLICE_SECONDS))
+        result = self._run_slice(work, began + (self._first_slices_left if self._queue else self._slice_seconds(began)))
         if self._queue:
             self._first_slices_left -= self._monotonic() - began
         return self._finish(work) if result is _UNFINISHED else result
@@ -103,16 +106,25 @@ class SliceScheduler:
         result: T = _UNFINISHED
         while result is _UNFINISHED:
             await self.next_slice()
-            result = self._run_slice(work, self._slice_ends)
+            now = self._monotonic()
+            result = self._run_slice(work, now + self._slice_seconds(now))
         return result
 
     def _run_slice(self, work: SlicedWork[T], ends: float) -> T:
         """Run at least one piece. Return `_UNFINISHED` if the slice ended first."""
         monotonic = self._monotonic
+        pieces = 1
         try:
             next(work)
-            while monotonic() < ends:
-                next(work)
+            now = monotonic()
+            while now < ends:
+                for _ in range(pieces):
+                    next(work)
+                before, now = now, monotonic()
+                if now - before > CLOCK_SECONDS:
+                    pieces = 1
+                elif pieces < PIECES_PER_CLOCK_READ_MAX:
+                    pieces *= 2
         except StopIteration as end:
             return end.value  # type: ignore[no-any-return]
         return _UNFINISHED  # type: ignore[no-any-return]
@@ -152,7 +164,7 @@ class SliceScheduler:
     def is_burst_over(self) -> bool:
         now = self._monotonic()
         spent = now - self._burst_began
-        return spent >= SLICE_SECONDS and spent >= self._burst_seconds(now)
+        return spent >= SLICE_SECONDS and spent >= self._slice_seconds(now)
 
     def schedule_burst(self, connection: object, resume: Callable[[], object]) -> None:
         """Go on with a burst in a later iteration."""
@@ -160,7 +172,8 @@ class SliceScheduler:
         if self.sender is connection:
             self.has_served_client = False
 
-    def _burst_seconds(self, now: float) -> float:
+    def _slice_seconds(self, now: float) -> float:
+        """Return the length of a request's slice."""
         if self.has_other_senders:
             self.has_other_senders = False
             self._other_senders_until = now + CLIENT_ACTIVE_SECONDS
@@ -257,9 +270,9 @@ class LargeRequestThrottle:
         self._is_acquired = False
 
 
-def in_pieces(items: Sequence[T]) -> Iterator[Sequence[T]]:
-    """`ITEMS_PER_PIECE` items at a time."""
-    return (items[first : first + ITEMS_PER_PIECE] for first in range(0, len(items), ITEMS_PER_PIECE))
+def in_pieces(items: Sequence[T], size: int = ITEMS_PER_PIECE) -> Iterator[Sequence[T]]:
+    """Return the items, a piece at a time."""
+    return (items[first : first + size] for first in range(0, len(items), size))
 
 
 def _free_in_pieces(collections: Sequence[list[Any] | dict[Any, Any]]) -> SlicedWork[None]:

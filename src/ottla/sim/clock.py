@@ -7,7 +7,7 @@ from ottla.sim.trace import Trace
 # Wall-clock time at virtual time 0, in 2025.
 EPOCH_MS = 1_750_000_000_000
 
-MONOTONIC_READ_SECONDS = 0.00005
+MONOTONIC_READ_SECONDS = 0.0001
 """Advance of the monotonic clock per read.
 
 Virtual time does not pass within a callback; without this, sliced work would never reach the end of its time slice.

@@ -1,6 +1,7 @@
 """SliceScheduler: which job runs when, for how long, and what is freed in slices."""
 
 import asyncio
+import math
 from collections.abc import Generator
 from itertools import pairwise
 
@@ -21,12 +22,13 @@ PIECE_SECONDS = SLICE_SECONDS * 0.51
 
 class Clock:
     now = 0.0
-    cpu_yields = 0
+    cpu_yields = reads = 0
 
     def yield_cpu(self) -> None:
         self.cpu_yields += 1
 
     def monotonic(self) -> float:
+        self.reads += 1
         return self.now
 
     def now_ms(self) -> int:
@@ -40,7 +42,10 @@ def clock() -> Clock:
 
 @pytest.fixture
 async def scheduler(clock: Clock) -> SliceScheduler:
-    return SliceScheduler(asyncio.get_running_loop(), clock)
+    """One that serves several clients."""
+    scheduler = SliceScheduler(asyncio.get_running_loop(), clock)
+    scheduler._other_senders_until = float("inf")
+    return scheduler
 
 
 def pieces(clock: Clock, name: str, count: int, log: list[tuple[str, int]] | None = None) -> Generator[None, None, str]:
@@ -112,6 +117,29 @@ async def test_start_returns_a_coroutine_for_the_rest_of_long_work(scheduler: Sl
     assert len(log) == 2
     assert await rest == "long"
     assert len(log) == 5
+
+
+async def test_start_runs_longer_slices_while_one_client_is_active(scheduler: SliceScheduler, clock: Clock) -> None:
+    scheduler._other_senders_until = 0.0
+    log: list[tuple[str, int]] = []
+    rest = scheduler.start(pieces(clock, "long", 20, log))
+    assert asyncio.iscoroutine(rest)
+    assert len(log) == math.ceil(SINGLE_CLIENT_SLICE_SECONDS / PIECE_SECONDS)
+    assert await rest == "long"
+
+
+async def test_clock_is_read_less_often_where_pieces_are_short(scheduler: SliceScheduler, clock: Clock) -> None:
+    def short_pieces(count: int, seconds: float) -> Generator[None, None, None]:
+        for _ in range(count):
+            clock.now += seconds
+            yield
+
+    clock.reads = 0
+    assert scheduler.start(short_pieces(200, SLICE_SECONDS / 1000)) is None
+    assert clock.reads < 40
+    clock.reads = 0
+    assert scheduler.start(short_pieces(12, SLICE_SECONDS / 13)) is None
+    assert clock.reads > 12
 
 
 async def test_start_passes_errors_on(scheduler: SliceScheduler, clock: Clock) -> None:
@@ -196,6 +224,8 @@ async def test_burst_that_waits_for_a_slice_is_not_a_served_client(scheduler: Sl
 
 
 async def test_burst_has_longer_slices_while_one_client_is_active(scheduler: SliceScheduler, clock: Clock) -> None:
+    scheduler._other_senders_until = 0.0
+
     def burst_seconds() -> float:
         """The length of a burst that begins now."""
         began = clock.now

@@ -15,7 +15,7 @@ from ottla.metadata.image import NO_LEADER, ClusterImage, TopicImage
 from ottla.metadata.topic_names import INTERNAL_TOPICS, topic_name_error
 from ottla.runtime.broker import Broker
 from ottla.runtime.encoded_topics import EncodedTopics
-from ottla.runtime.slice_scheduler import in_pieces
+from ottla.runtime.slice_scheduler import ITEMS_PER_PIECE, in_pieces
 from ottla.wire.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
@@ -60,10 +60,16 @@ def handle(
         if everything is not None:
             return _join(envelope, len(image.topics_by_id), [everything], version)
         return _all(broker, form, envelope, request, version)
-    return _some(broker, form, envelope, request, wanted, version)
+    if len(wanted) > ITEMS_PER_PIECE:
+        return _many(broker, form, envelope, request, wanted, version)
+    by_id = _with_ids(wanted)
+    if error := _fault(version, has_ids=bool(by_id), has_null_name=_has_null_name(wanted)):
+        return _refused(wanted, error)
+    topics = _asked_for(broker, form, request, by_id or wanted, version)
+    return _join(envelope, len(topics), list(topics.values()), version)
 
 
-def _some(
+def _many(
     broker: Broker,
     form: EncodedTopics,
     envelope: MetadataResponse,
@@ -71,17 +77,17 @@ def _some(
     wanted: list[MetadataRequestTopic],
     version: int,
 ) -> SlicedWork[Answer]:
-    """The topics that are named, each in 3 µs."""
+    """Return the topics that are named, each of which takes 3 µs."""
     by_id: list[MetadataRequestTopic] = []
     has_null_name = False
-    for some in in_pieces(wanted):
+    for some in in_pieces(wanted, 10 * ITEMS_PER_PIECE):  # each takes 0.1 µs
         by_id += _with_ids(some)
         has_null_name = has_null_name or _has_null_name(some)
         yield
     if error := _fault(version, has_ids=bool(by_id), has_null_name=has_null_name):
         return _refused(wanted, error)
     topics: dict[bytes | str, bytes] = {}
-    for some in in_pieces(by_id or wanted):
+    for some in in_pieces(by_id or wanted, 2 * ITEMS_PER_PIECE):
         topics |= _asked_for(broker, form, request, some, version)
         yield
     joined = _join(envelope, len(topics), list(topics.values()), version)

@@ -101,10 +101,8 @@ def _partition(partitions: Partitions | None, index: int) -> Partition | None:
 
 
 def _is_for_worker(partitions: Partitions | None, view: memoryview, part: PartitionPart) -> bool:
-    """Return whether a batch must be decompressed or recompressed, and is too large for that to be done on the loop."""
+    """Return whether a large batch must be decompressed or recompressed, which is not done on the loop."""
     index, start, stop = part
-    if stop - start <= INLINE_COMPRESSED_BYTES_MAX:
-        return False
     partition = _partition(partitions, index)
     return partition is not None and partition.log.needs_worker_validation(view[start:stop])
 
@@ -112,8 +110,8 @@ def _is_for_worker(partitions: Partitions | None, view: memoryview, part: Partit
 def _append_or_postpone(
     partitions: Partitions | None, version: int, view: memoryview, part: PartitionPart, now_ms: int
 ) -> Outcome:
-    if _is_for_worker(partitions, view, part):
-        index, start, stop = part
+    index, start, stop = part
+    if stop - start > INLINE_COMPRESSED_BYTES_MAX and _is_for_worker(partitions, view, part):
         return PartitionError(index, NeedsWorker(bytearray(view[start:stop])))
     return _append(partitions, version, view, part, now_ms)
 
@@ -193,13 +191,15 @@ class ProduceOperation:
 
     def _append_all(self) -> SlicedWork[ProduceResponse | None]:
         """Append the batches, and return the response if it has errors. Topics may be deleted while others have their slices."""
-        context, clock = self._context, self._context.connection.broker.clock
+        context = self._context
+        broker, version = context.connection.broker, context.version
+        by_topic = broker.partitions_by_id if version >= TOPIC_IDS_MIN_VERSION else broker.partitions_by_name
+        now_ms = broker.clock.now_ms
         for topic, parts in self._topics:
             done: list[Outcome] = []
             self._outcomes.append((topic, done))
             for part in parts:
-                partitions = _partitions_of(context, topic)
-                outcome = _append_or_postpone(partitions, context.version, self._view, part, clock.now_ms())
+                outcome = _append_or_postpone(by_topic.get(topic), version, self._view, part, now_ms())
                 if outcome.__class__ is PartitionError:
                     self._has_errors = True
                 done.append(outcome)
