@@ -25,7 +25,7 @@ CACHED_KEYS_MAX = 50_000
 
 
 class CoordinatorRuntime:
-    """Registry of shards. Loads them one at a time: loading fifty at once would block the loop for fifty slices."""
+    """Registry of shards. Loads them one at a time, in time slices."""
 
     def __init__(
         self,
