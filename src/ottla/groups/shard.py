@@ -37,7 +37,7 @@ from ottla.wire.records.group import (
     read_group_value,
     read_offset_key,
     read_offset_value,
-    record_kind,
+    record_type,
 )
 from ottla.wire.schema import Message
 
@@ -92,7 +92,7 @@ class GroupCoordinatorShard:
 
         `producer_id` is set for a transactional batch: its offsets take effect if `end_transaction` commits them.
         """
-        kind = record_kind(key)
+        kind = record_type(key)
         if kind in (OFFSET_KIND, OLD_OFFSET_KIND):
             group_id, topic, partition = read_offset_key(key)
             if value is None:
@@ -206,7 +206,7 @@ class GroupCoordinatorShard:
             group = self._groups.get(group_id)
             if group is not None:
                 records = expired_records(group, self._offsets, pending.now_ms, self._settings.offsets_retention_ms)
-                self._metrics.expired_offsets += sum(record_kind(record.key) == OFFSET_KIND for record in records)
+                self._metrics.expired_offsets += sum(record_type(record.key) == OFFSET_KIND for record in records)
                 pending.records += records
         delay_ms = 0 if self._groups_to_expire else self._settings.offsets_retention_check_interval_ms
         self._timers.set(EXPIRY, pending.now_ms + delay_ms)

@@ -20,7 +20,7 @@ from ottla.wire.records.group import (
     read_group_value,
     read_offset_key,
     read_offset_value,
-    record_kind,
+    record_type,
 )
 from ottla.wire.schema import Message, decode, encode
 
@@ -111,7 +111,7 @@ class ScenarioRun:
 
 def record_text(key: bytes, value: bytes | None) -> str:
     """Return a record without its timestamps."""
-    if record_kind(key) == GROUP_KIND:
+    if record_type(key) == GROUP_KIND:
         if value is None:
             return f"{read_group_key(key)} is deleted"
         metadata = read_group_value(value)

@@ -17,7 +17,7 @@ from ottla.wire.records.group import (
     read_group_value,
     read_offset_key,
     read_offset_value,
-    record_kind,
+    record_type,
 )
 from ottla.wire.schema import encode
 from tests.unit.groups.scenario_runner import ShardBackend
@@ -65,7 +65,7 @@ def test_keys_match_compiled_codec() -> None:
     key = offset_key("größe", "t", 2**31 - 1)
     assert key == b"\x00\x01" + encode(OffsetCommitKey(group="größe", topic="t", partition=2**31 - 1), 0)
     assert read_offset_key(key) == ("größe", "t", 2**31 - 1)
-    assert (record_kind(key), record_kind(group_key("g")), read_group_key(group_key("größe"))) == (1, 2, "größe")
+    assert (record_type(key), record_type(group_key("g")), read_group_key(group_key("größe"))) == (1, 2, "größe")
 
 
 def test_newer_value_versions_are_read() -> None:

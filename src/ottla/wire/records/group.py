@@ -181,7 +181,7 @@ def read_group_value(value: Buffer) -> GroupMetadataValue:
     return decode(GroupMetadataValue, _known_version(GroupMetadataValue, _i16_at(value)[0]), value, 2)[0]
 
 
-def record_kind(key: bytes) -> int:
+def record_type(key: bytes) -> int:
     """Of which kind the record of a key is: kinds that are not named here belong to groups of newer protocols."""
     if len(key) < 2:
         raise MalformedMessage("a key without a kind")
