@@ -30,7 +30,7 @@ from ottla.wire.messages.offset_fetch import OffsetFetchRequest
 from ottla.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from ottla.wire.records.group import (
     GROUP_KIND,
-    OFFSET_KIND,
+    OFFSET_TYPE,
     OLD_OFFSET_KIND,
     offset_key,
     read_group_key,
@@ -93,7 +93,7 @@ class GroupCoordinatorShard:
         `producer_id` is set for a transactional batch: its offsets take effect if `end_transaction` commits them.
         """
         kind = record_type(key)
-        if kind in (OFFSET_KIND, OLD_OFFSET_KIND):
+        if kind in (OFFSET_TYPE, OLD_OFFSET_KIND):
             group_id, topic, partition = read_offset_key(key)
             if value is None:
                 self._offsets.remove(group_id, topic, partition)
@@ -206,7 +206,7 @@ class GroupCoordinatorShard:
             group = self._groups.get(group_id)
             if group is not None:
                 records = expired_records(group, self._offsets, pending.now_ms, self._settings.offsets_retention_ms)
-                self._metrics.expired_offsets += sum(record_type(record.key) == OFFSET_KIND for record in records)
+                self._metrics.expired_offsets += sum(record_type(record.key) == OFFSET_TYPE for record in records)
                 pending.records += records
         delay_ms = 0 if self._groups_to_expire else self._settings.offsets_retention_check_interval_ms
         self._timers.set(EXPIRY, pending.now_ms + delay_ms)

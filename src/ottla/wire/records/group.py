@@ -14,7 +14,7 @@ from ottla.wire.errors import MalformedMessage
 from ottla.wire.schema import NEVER, Message, array, binary, decode, encode, i32, i64, string, uuid
 from ottla.wire.varint import unsigned_varint
 
-OFFSET_KIND = 1
+OFFSET_TYPE = 1
 OLD_OFFSET_KIND = 0
 """As written before Kafka 0.9: read in the same way."""
 
