@@ -31,7 +31,7 @@ from ottla.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from ottla.wire.records.group import (
     GROUP_KIND,
     OFFSET_TYPE,
-    OLD_OFFSET_KIND,
+    OLD_OFFSET_TYPE,
     offset_key,
     read_group_key,
     read_group_value,
@@ -93,7 +93,7 @@ class GroupCoordinatorShard:
         `producer_id` is set for a transactional batch: its offsets take effect if `end_transaction` commits them.
         """
         kind = record_type(key)
-        if kind in (OFFSET_TYPE, OLD_OFFSET_KIND):
+        if kind in (OFFSET_TYPE, OLD_OFFSET_TYPE):
             group_id, topic, partition = read_offset_key(key)
             if value is None:
                 self._offsets.remove(group_id, topic, partition)

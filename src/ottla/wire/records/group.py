@@ -15,7 +15,7 @@ from ottla.wire.schema import NEVER, Message, array, binary, decode, encode, i32
 from ottla.wire.varint import unsigned_varint
 
 OFFSET_TYPE = 1
-OLD_OFFSET_KIND = 0
+OLD_OFFSET_TYPE = 0
 """As written before Kafka 0.9: read in the same way."""
 
 GROUP_KIND = 2
