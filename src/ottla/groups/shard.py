@@ -29,7 +29,7 @@ from ottla.wire.messages.offset_delete import OffsetDeleteRequest
 from ottla.wire.messages.offset_fetch import OffsetFetchRequest
 from ottla.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from ottla.wire.records.group import (
-    GROUP_KIND,
+    GROUP_TYPE,
     OFFSET_TYPE,
     OLD_OFFSET_TYPE,
     offset_key,
@@ -105,7 +105,7 @@ class GroupCoordinatorShard:
                 self._offsets.note_record_offset(offset, group_id, topic, partition)
             else:
                 self._offsets.put_pending(offset, producer_id, (group_id, topic, partition), read_offset_value(value))
-        elif kind == GROUP_KIND:
+        elif kind == GROUP_TYPE:
             self._replay_group(read_group_key(key), value)
 
     def _replay_group(self, group_id: str, value: bytes | None) -> None:

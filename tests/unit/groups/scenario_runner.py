@@ -15,7 +15,7 @@ from ottla.wire.messages.join_group import JoinGroupResponse
 from ottla.wire.messages.offset_commit import OffsetCommitRequest
 from ottla.wire.messages.offset_fetch import OffsetFetchRequest
 from ottla.wire.records.group import (
-    GROUP_KIND,
+    GROUP_TYPE,
     read_group_key,
     read_group_value,
     read_offset_key,
@@ -111,7 +111,7 @@ class ScenarioRun:
 
 def record_text(key: bytes, value: bytes | None) -> str:
     """Return a record without its timestamps."""
-    if record_type(key) == GROUP_KIND:
+    if record_type(key) == GROUP_TYPE:
         if value is None:
             return f"{read_group_key(key)} is deleted"
         metadata = read_group_value(value)

@@ -18,7 +18,7 @@ OFFSET_TYPE = 1
 OLD_OFFSET_TYPE = 0
 """As written before Kafka 0.9: read in the same way."""
 
-GROUP_KIND = 2
+GROUP_TYPE = 2
 GROUP_VALUE_VERSION = 3
 """What Kafka 4.3 writes, although version 4 exists."""
 
