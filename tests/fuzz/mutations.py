@@ -61,14 +61,14 @@ class Requests:
         source = self._random
         if field.nullable_in(version) and source.random() < 0.2:
             return None
-        if field.kind == "struct":
+        if field.type == "struct":
             return self._message(field.item, version)
-        if field.kind == "array":
+        if field.type == "array":
             count = source.choice((0, 1, 1, 1, 2, 3))
             if isinstance(field.item, str):
                 return [self._value(field.name, field.item) for _ in range(count)]
             return [self._message(field.item, version) for _ in range(count)]
-        return self._value(field.name, field.kind)
+        return self._value(field.name, field.type)
 
     def _value(self, name: str, kind: str) -> Any:
         source = self._random

@@ -51,7 +51,7 @@ def _steps(cls: type[Message], depth: int, *, in_slices: bool) -> Iterator[str]:
     if any(field.name == "error_code" for field in cls.FIELDS):
         yield f"{indent}if at_{depth}.error_code: found += 1"
     for field in cls.FIELDS:
-        if field.kind == "array" and not isinstance(field.item, str) and depth < _DEPTH_MAX:
+        if field.type == "array" and not isinstance(field.item, str) and depth < _DEPTH_MAX:
             inner = list(_steps(field.item, depth + 1, in_slices=in_slices))
             if inner:
                 yield f"{indent}for at_{depth + 1} in at_{depth}.{field.name} or ():"

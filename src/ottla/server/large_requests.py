@@ -67,7 +67,7 @@ async def _encode(connection: "ServerConnection", api: Api, version: int, respon
 def _arrays(message: Message) -> Iterator[list[Any]]:
     """Return the arrays of a message, and those of its first items: only a few items can have large ones."""
     for field in type(message).FIELDS:
-        if field.kind == "array":
+        if field.type == "array":
             items = getattr(message, field.name) or []
             if len(items) <= FEW_ITEMS_MAX and not isinstance(field.item, str):
                 for item in items:

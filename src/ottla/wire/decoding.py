@@ -215,7 +215,7 @@ class DecoderSource:
         word = "if"
         for field in fields:
             self.line(depth + 2, f"{word} {tag} == {field.tag}:")
-            if field.kind == "struct" and field.nullable_in(self.version):
+            if field.type == "struct" and field.nullable_in(self.version):
                 self.tagged_struct_lines(field, f"{var}.{field.name}", depth + 3)
             else:
                 self.value_lines(field, f"{var}.{field.name}", depth + 3)
@@ -226,14 +226,14 @@ class DecoderSource:
     def value_lines(self, field: Field, target: str, depth: int) -> None:
         """The lines for one field; what has a fixed size only joins the run."""
         nullable = field.nullable_in(self.version)
-        if field.kind in FIXED:
-            self.run.append((FIXED[field.kind][0], target))
-        elif field.kind == "struct":
+        if field.type in FIXED:
+            self.run.append((FIXED[field.type][0], target))
+        elif field.type == "struct":
             self.inner_struct_lines(field, target, depth, nullable)
-        elif field.kind == "array":
+        elif field.type == "array":
             self.array_lines(field, target, depth, nullable)
         else:
-            self.bytes_lines(field.kind, field.name, target, depth, nullable)
+            self.bytes_lines(field.type, field.name, target, depth, nullable)
 
     def length(self, code: str, long_reader: str, depth: int) -> None:
         """Read the run and the length `n`, which is negative for null."""
@@ -330,10 +330,10 @@ class DecoderSource:
         for field in item.FIELDS:
             if not field.in_version(self.version) or (self.flexible and field.tagged_in(self.version)):
                 continue
-            if field.kind in FIXED:
-                total += FIXED[field.kind][1]
-            elif field.kind == "struct":
+            if field.type in FIXED:
+                total += FIXED[field.type][1]
+            elif field.type == "struct":
                 total += 1 if field.nullable_in(self.version) else self.smallest(field.item)
             else:
-                total += 1 if self.flexible else 2 if field.kind == "string" else 4
+                total += 1 if self.flexible else 2 if field.type == "string" else 4
         return total

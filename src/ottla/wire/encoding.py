@@ -133,9 +133,9 @@ class EncoderSource:
         """An expression that is true where a value is not the default."""
         if field.default is None:
             return f"{value} is not None"
-        if field.kind == "array":
+        if field.type == "array":
             return f"{value} is None or len({value})"
-        if field.kind == "struct":
+        if field.type == "struct":
             default = self.constant(default_value(field))
             return f"{value} is not {default} and {value} != {default}"
         return f"{value} != {self.constant(field.default)}"
@@ -148,7 +148,7 @@ class EncoderSource:
             value = f"{var}.{field.name}"
             self.line(depth, f"if {self.differs(field, value)}:")
             self.line(depth + 1, f"{chunks} = []; {append} = {chunks}.append")
-            if field.kind == "struct" and field.nullable_in(self.version):
+            if field.type == "struct" and field.nullable_in(self.version):
                 self.inner_struct_lines(field, value, append, depth + 1, null=_NULL_TAGGED_STRUCT)
             else:
                 self.value_lines(field, value, append, depth + 1)
@@ -163,18 +163,18 @@ class EncoderSource:
     def value_lines(self, field: Field, value: str, out: str, depth: int) -> None:
         """The lines for one field; what has a fixed size only joins the run."""
         nullable = field.nullable_in(self.version)
-        if field.kind in FIXED:
-            if field.kind == "uuid":
+        if field.type in FIXED:
+            if field.type == "uuid":
                 self.line(
                     depth, f"if len({value}) != 16: raise odd_uuid({field.name!r})"
                 )  # `struct` would cut or pad it
-            self.run.append((FIXED[field.kind][0], value))
-        elif field.kind == "struct":
+            self.run.append((FIXED[field.type][0], value))
+        elif field.type == "struct":
             self.inner_struct_lines(field, value, out, depth, null=_NULL_STRUCT if nullable else None)
-        elif field.kind == "array":
+        elif field.type == "array":
             self.array_lines(field, value, out, depth, nullable)
         else:
-            self.bytes_lines(field.kind, field.name, value, out, depth, nullable)
+            self.bytes_lines(field.type, field.name, value, out, depth, nullable)
 
     def length(self, out: str, depth: int, code: str) -> None:
         """Append the run and the length `n`: as it is in code's size, or one more as a varint, so that 0 is null."""

@@ -132,7 +132,7 @@ def _compile_methods(cls: type[Message]) -> Any:
     env: dict[str, Any] = {"fresh": object()}
     for field in cls.FIELDS:
         name = field.name
-        if field.kind == "array" and field.default is not None:
+        if field.type == "array" and field.default is not None:
             parameters.append(f"{name}=fresh")
             stores.append(f"self.{name} = [] if {name} is fresh else {name}")
             continue
@@ -157,9 +157,9 @@ def _compile_methods(cls: type[Message]) -> Any:
 
 def default_value(field: Field) -> Any:
     """The value of a field that nobody set; for a struct it is shared, and refuses to be changed."""
-    if field.kind == "struct" and field.default is not None:
+    if field.type == "struct" and field.default is not None:
         return shared_default(field.item)
-    if field.kind == "array" and field.default is not None:
+    if field.type == "array" and field.default is not None:
         return []
     return field.default
 

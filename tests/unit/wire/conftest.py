@@ -67,10 +67,10 @@ def sample_value(field: Field, kind: str, version: int, random: Random) -> Any:
 def sample_field(field: Field, version: int, random: Random) -> Any:
     if field.nullable_in(version) and random.random() < 0.3:
         return None
-    if field.kind == "struct":
+    if field.type == "struct":
         return sample(field.item, version, random)
-    if field.kind != "array":
-        return sample_value(field, field.kind, version, random)
+    if field.type != "array":
+        return sample_value(field, field.type, version, random)
     if isinstance(field.item, str):
         count = random.choice([0, 1, 2, 3, 9, 10, 130] if field.item in FIXED else [0, 1, 2])
         return [sample_value(field, field.item, version, random) for _ in range(count)]

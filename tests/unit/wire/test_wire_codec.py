@@ -56,11 +56,11 @@ NUMBERS = {
 
 def values(field: Field, version: int) -> st.SearchStrategy[Any]:
     made: st.SearchStrategy[Any]
-    if field.kind == "array":
+    if field.type == "array":
         item = NUMBERS[field.item] if isinstance(field.item, str) else instances(field.item, version)
         made = st.lists(item, max_size=12 if isinstance(field.item, str) else 2)
     else:
-        made = instances(field.item, version) if field.kind == "struct" else NUMBERS[field.kind]
+        made = instances(field.item, version) if field.type == "struct" else NUMBERS[field.type]
     return made | st.none() if field.nullable_in(version) else made
 
 

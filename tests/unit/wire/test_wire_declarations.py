@@ -54,10 +54,10 @@ def expected(schema: Schema, version: int) -> dict[str, Any]:
 
 def declared(field: Field, version: int) -> dict[str, Any]:
     """The same of a declared field."""
-    kind = field.item if field.kind in ("array", "struct") else field.kind
+    kind = field.item if field.type in ("array", "struct") else field.type
     return {
         "kind": kind if isinstance(kind, str) else kind.__name__,
-        "array": field.kind == "array",
+        "array": field.type == "array",
         "nullable": field.nullable_in(version),
         "tag": field.tag if field.tagged_in(version) else None,
         "default": field.default,

@@ -28,9 +28,9 @@ def from_json(kind: str | type[Message], value: Any) -> Any:
 
 
 def field_from_json(field: Any, value: Any) -> Any:
-    if field.kind == "array":
+    if field.type == "array":
         return None if value is None else [from_json(field.item, item) for item in value]
-    return from_json(field.item if field.kind == "struct" else field.kind, value)
+    return from_json(field.item if field.type == "struct" else field.type, value)
 
 
 def test_kafkas_bytes_and_ours_are_the_same(any_message: type[Message]) -> None:

@@ -39,13 +39,13 @@ def suit(ours: Any, theirs: Any, version: int, random: Random) -> None:
     names = [field for field in ours.FIELDS if field.in_version(version)]
     for field, other in zip(names, dataclasses.fields(theirs), strict=True):
         value, kind = getattr(ours, field.name), other.metadata.get("kafka_type")
-        if kind == "error_code" and field.kind == "i16":
+        if kind == "error_code" and field.type == "i16":
             setattr(ours, field.name, random.choice(KNOWN_CODES))
         elif kind in ("datetime_i64", "timedelta_i64"):
             setattr(ours, field.name, random.choice([0, 1, random.randrange(LATEST_MS)]))
-        elif field.kind == "struct" and value is not None:
+        elif field.type == "struct" and value is not None:
             suit(value, nested_class(other.type), version, random)
-        elif field.kind == "array" and not isinstance(field.item, str):
+        elif field.type == "array" and not isinstance(field.item, str):
             for item in value or ():
                 suit(item, nested_class(other.type), version, random)
 
