@@ -48,7 +48,7 @@ def parse_versions(text: str) -> Versions:
 class Field:
     """One field of a message: what it is on the wire, in which versions, and what it is where it is missing."""
 
-    __slots__ = ("default", "ignorable", "item", "kind", "name", "nullable", "tag", "tagged", "versions")
+    __slots__ = ("default", "ignorable", "item", "name", "nullable", "tag", "tagged", "versions")
 
     def __init__(
         self,
