@@ -48,11 +48,11 @@ def parse_versions(text: str) -> Versions:
 class Field:
     """One field of a message: what it is on the wire, in which versions, and what it is where it is missing."""
 
-    __slots__ = ("default", "ignorable", "item", "name", "nullable", "tag", "tagged", "versions")
+    __slots__ = ("default", "ignorable", "item", "name", "nullable", "tag", "tagged", "type", "versions")
 
     def __init__(
         self,
-        kind: str,
+        type_name: str,
         versions: str,
         default: object,
         nullable: str,
@@ -62,7 +62,7 @@ class Field:
         item: Any = None,
     ) -> None:
         self.name = ""  # the metaclass knows it
-        self.kind = kind
+        self.type = type_name
         self.versions = parse_versions(versions)
         self.default = default
         self.nullable = parse_versions(nullable)
@@ -85,7 +85,7 @@ class Field:
         return first <= version <= last
 
     def __repr__(self) -> str:
-        return f"Field({self.name}: {self.kind} {self.versions})"
+        return f"Field({self.name}: {self.type} {self.versions})"
 
 
 def boolean(
@@ -179,8 +179,8 @@ def array(
     ignorable: bool = False,
 ) -> list[T]:
     """A list of structs, or of a primitive type named by its specifier; `default=()` means a new empty list."""
-    kind = item if isinstance(item, type) else item.__name__
-    return cast(list[T], Field("array", versions, default, nullable, tag, tagged, ignorable, kind))
+    item_type = item if isinstance(item, type) else item.__name__
+    return cast(list[T], Field("array", versions, default, nullable, tag, tagged, ignorable, item_type))
 
 
 def struct(
