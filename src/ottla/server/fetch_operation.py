@@ -33,7 +33,7 @@ from ottla.wire.fetch_codec import (
     TopicFetch,
     current_leader,
     diverging_epoch,
-    pack_fetched,
+    pack_fetch_response,
     pack_fetched_in_slices,
 )
 from ottla.wire.schema import SlicedWork
@@ -138,7 +138,7 @@ class FetchOperation:
         self._begin()
         self._read(self._partitions.values())
         step = self._load_or_wait()
-        return interleave(pack_fetched(*self._packable()), self._records) if step is None else step
+        return interleave(pack_fetch_response(*self._packable()), self._records) if step is None else step
 
     def _run(self) -> SlicedWork[Outcome]:
         """As `_start`, in pieces."""

@@ -13,7 +13,7 @@ from ottla.server.fetch_sessions import (
     FetchSession,
     next_epoch,
 )
-from ottla.wire.fetch_codec import TOPIC_IDS_MIN_VERSION, ParsedFetch, PartitionFetchResult, pack_fetched
+from ottla.wire.fetch_codec import TOPIC_IDS_MIN_VERSION, ParsedFetch, PartitionFetchResult, pack_fetch_response
 
 FETCH = 1
 NO_ERROR = 0
@@ -22,7 +22,7 @@ NO_TAGS = b"\0"
 Parts = list[Buffer | FileRegion]
 PartitionResponse = tuple[CachedPartition, PartitionFetchResult]
 Packable = tuple[int, int, int, int, list[tuple[bytes, list[PartitionFetchResult]]]]
-"""The arguments of `pack_fetched`: version, correlation id, error, session id and the results by topic."""
+"""The arguments of `pack_fetch_response`: version, correlation id, error, session id and the results by topic."""
 
 
 def error_result(index: int, error: ErrorCode) -> PartitionFetchResult:
@@ -90,7 +90,7 @@ def _by_topic(responses: Sequence[PartitionResponse]) -> list[tuple[bytes, list[
 
 
 def interleave(pieces: Sequence[bytes], records: Sequence[Buffer | FileRegion | None]) -> Parts:
-    """Put the records between the pieces that `pack_fetched` returned."""
+    """Put the records between the pieces that `pack_fetch_response` returned."""
     parts: Parts = [pieces[0]]
     for part, piece in zip(records, pieces[1:], strict=True):
         assert part is not None, records
@@ -109,4 +109,4 @@ def isolation_level_error(request: ParsedFetch, version: int, correlation_id: in
             for topic, partitions in request.topics
         ]
     )
-    return pack_fetched(version, correlation_id, error, request.session_id, topics)
+    return pack_fetch_response(version, correlation_id, error, request.session_id, topics)

@@ -294,7 +294,7 @@ _ONE_BYTES = 70
 _NULL_ARRAY = b"\xff\xff\xff\xff"
 
 
-def pack_fetched(
+def pack_fetch_response(
     version: int,
     correlation_id: int,
     error: int,
@@ -331,7 +331,7 @@ def pack_found(
     )
     if version >= TOPIC_IDS_MIN_VERSION and aborted is None:
         return _pack_one(correlation_id, 0, 0, topic, answer)
-    return pack_fetched(version, correlation_id, 0, 0, [(topic, [answer])])
+    return pack_fetch_response(version, correlation_id, 0, 0, [(topic, [answer])])
 
 
 def pack_fetched_in_slices(
@@ -341,7 +341,7 @@ def pack_fetched_in_slices(
     session_id: int,
     topics: list[tuple[bytes, list[PartitionFetchResult]]],
 ) -> SlicedWork[list[bytes]]:
-    """As `pack_fetched`, of many partitions."""
+    """As `pack_fetch_response`, of many partitions."""
     pack = _pack_flexible if version >= FLEXIBLE_FROM else _pack_plain
     pieces, record_bytes = yield from pack(version, error, session_id, topics)
     pieces[0] = _frame_start(4 + sum(map(len, pieces)) + record_bytes, correlation_id) + pieces[0]

@@ -12,7 +12,7 @@ from ottla.wire.fetch_codec import (
     PartitionFetchResult,
     current_leader,
     diverging_epoch,
-    pack_fetched,
+    pack_fetch_response,
     pack_found,
     read_fetch,
 )
@@ -286,7 +286,7 @@ def test_fetch_answers_are_packed_alike(version, correlation_id, error, session_
         response.error_code, response.session_id = error, session_id
     tags = b"\0" if version >= 12 else b""
     payload = correlation_id.to_bytes(4, "big", signed=True) + tags + encode(response, version)
-    pieces = pack_fetched(
+    pieces = pack_fetch_response(
         version,
         correlation_id,
         error,
@@ -319,7 +319,7 @@ def test_the_records_of_one_partition_are_packed_as_those_of_several(
     version, correlation_id, topic, index, high, start, aborted, size
 ):
     answer = PartitionFetchResult(index, 0, high, high, start, aborted, size)
-    expected = pack_fetched(version, correlation_id, 0, 0, [(topic, [answer])])
+    expected = pack_fetch_response(version, correlation_id, 0, 0, [(topic, [answer])])
     assert [*pack_found(version, correlation_id, topic, index, high, start, aborted, size)] == expected
 
 

@@ -14,7 +14,7 @@ from ottla.server.disk_reads import SEND_FILE_BYTES_MIN
 from ottla.server.fetch_operation import ISOLATION_LEVELS, READ_COMMITTED, FetchOperation
 from ottla.server.fetch_response import FETCH
 from ottla.server.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION, FetchSession, next_epoch
-from ottla.wire.fetch_codec import TOPIC_IDS_MIN_VERSION, ParsedFetch, pack_fetched, pack_found, read_fetch
+from ottla.wire.fetch_codec import TOPIC_IDS_MIN_VERSION, ParsedFetch, pack_fetch_response, pack_found, read_fetch
 
 LARGE_BYTES_MIN = 64 << 10
 
@@ -90,7 +90,7 @@ def _operation(
 
 def _session_error(connection: ServerConnection, version: int, correlation_id: int, error: ErrorCode) -> list[bytes]:
     connection.apis[FETCH].errors += 1
-    return pack_fetched(version, correlation_id, error, NO_SESSION, [])
+    return pack_fetch_response(version, correlation_id, error, NO_SESSION, [])
 
 
 def _maybe_respond_from_cache(
