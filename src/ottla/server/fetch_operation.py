@@ -34,7 +34,7 @@ from ottla.wire.fetch_codec import (
     current_leader,
     diverging_epoch,
     pack_fetch_response,
-    pack_fetched_in_slices,
+    pack_fetch_response_in_slices,
 )
 from ottla.wire.schema import SlicedWork
 
@@ -160,7 +160,7 @@ class FetchOperation:
     def _pack(self) -> SlicedWork[Parts]:
         to_pack = self._packable()
         yield
-        parts = interleave((yield from pack_fetched_in_slices(*to_pack)), self._records)
+        parts = interleave((yield from pack_fetch_response_in_slices(*to_pack)), self._records)
         self._broker.scheduler.free_in_slices(*(results for _, results in to_pack[-1]))
         return parts
 

@@ -311,7 +311,7 @@ def pack_fetch_response(
     ):
         head, tail = _pack_one(correlation_id, error, session_id, topics[0][0], topics[0][1][0])
         return [head, tail] if topics[0][1][0].record_bytes > 0 else [head + tail]
-    return whole(pack_fetched_in_slices(version, correlation_id, error, session_id, topics))
+    return whole(pack_fetch_response_in_slices(version, correlation_id, error, session_id, topics))
 
 
 def pack_found(
@@ -334,7 +334,7 @@ def pack_found(
     return pack_fetch_response(version, correlation_id, 0, 0, [(topic, [answer])])
 
 
-def pack_fetched_in_slices(
+def pack_fetch_response_in_slices(
     version: int,
     correlation_id: int,
     error: int,
