@@ -314,7 +314,7 @@ def pack_fetch_response(
     return whole(pack_fetch_response_in_slices(version, correlation_id, error, session_id, topics))
 
 
-def pack_found(
+def pack_single_fetch_response(
     version: int,
     correlation_id: int,
     topic: bytes,

@@ -13,7 +13,7 @@ from ottla.wire.fetch_codec import (
     current_leader,
     diverging_epoch,
     pack_fetch_response,
-    pack_found,
+    pack_single_fetch_response,
     read_fetch,
 )
 from ottla.wire.messages.fetch import (
@@ -320,7 +320,7 @@ def test_the_records_of_one_partition_are_packed_as_those_of_several(
 ):
     answer = PartitionFetchResult(index, 0, high, high, start, aborted, size)
     expected = pack_fetch_response(version, correlation_id, 0, 0, [(topic, [answer])])
-    assert [*pack_found(version, correlation_id, topic, index, high, start, aborted, size)] == expected
+    assert [*pack_single_fetch_response(version, correlation_id, topic, index, high, start, aborted, size)] == expected
 
 
 SAMPLE_PRODUCE = ProduceRequest(

@@ -14,7 +14,13 @@ from ottla.server.disk_reads import SEND_FILE_BYTES_MIN
 from ottla.server.fetch_operation import ISOLATION_LEVELS, READ_COMMITTED, FetchOperation
 from ottla.server.fetch_response import FETCH
 from ottla.server.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION, FetchSession, next_epoch
-from ottla.wire.fetch_codec import TOPIC_IDS_MIN_VERSION, ParsedFetch, pack_fetch_response, pack_found, read_fetch
+from ottla.wire.fetch_codec import (
+    TOPIC_IDS_MIN_VERSION,
+    ParsedFetch,
+    pack_fetch_response,
+    pack_single_fetch_response,
+    read_fetch,
+)
 
 LARGE_BYTES_MIN = 64 << 10
 
@@ -124,7 +130,7 @@ def _maybe_respond_from_cache(
     size = part.size if isinstance(part, FileRegion) else len(part)
     if size < min_bytes and size < remaining_bytes:
         return None
-    before, after = pack_found(
+    before, after = pack_single_fetch_response(
         version,
         correlation_id,
         topic,
