@@ -14,7 +14,7 @@ from ottla.wire.messages.produce import (
     ProduceResponse,
     TopicProduceResponse,
 )
-from ottla.wire.produce_codec import TOPIC_IDS_MIN_VERSION, Appended, pack_produced
+from ottla.wire.produce_codec import TOPIC_IDS_MIN_VERSION, Appended, pack_produce_response
 from ottla.wire.schema import SlicedWork, whole
 
 PRODUCE = 0
@@ -101,7 +101,7 @@ def respond(context: ProduceContext, outcomes: Outcomes, *, is_deferred: bool = 
         assert response is not None, outcomes
         parts = [connection.encode_response(connection.apis[PRODUCE], version, correlation_id, response)]
     else:
-        parts = [pack_produced(version, correlation_id, outcomes)] if acks else []  # type: ignore[arg-type]
+        parts = [pack_produce_response(version, correlation_id, outcomes)] if acks else []  # type: ignore[arg-type]
     if is_deferred:
         connection.complete_deferred(parts)
         return True

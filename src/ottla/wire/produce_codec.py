@@ -207,7 +207,7 @@ def pack_single(correlation_id: int, topic: bytes, appended: Appended) -> bytes:
     )
 
 
-def pack_produced(version: int, correlation_id: int, topics: list[tuple[bytes, list[Appended]]]) -> bytes:
+def pack_produce_response(version: int, correlation_id: int, topics: list[tuple[bytes, list[Appended]]]) -> bytes:
     """The whole frame of an answer in which every partition went well."""
     if version >= TOPIC_IDS_MIN_VERSION and len(topics) == 1 and len(topics[0][1]) == 1:
         topic, (appended,) = topics[0]

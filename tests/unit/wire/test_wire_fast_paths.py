@@ -37,7 +37,7 @@ from ottla.wire.messages.produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
-from ottla.wire.produce_codec import pack_produced, read_produce, read_single
+from ottla.wire.produce_codec import pack_produce_response, read_produce, read_single
 from ottla.wire.schema import encode
 
 i8, i16, i32, i64 = (st.integers(-(1 << bits - 1), (1 << bits - 1) - 1) for bits in (8, 16, 32, 64))
@@ -141,7 +141,7 @@ def test_produce_answers_are_packed_alike(version, correlation_id, topics):
     )
     tags = b"\0" if version >= 9 else b""
     payload = correlation_id.to_bytes(4, "big", signed=True) + tags + encode(response, version)
-    packed = pack_produced(
+    packed = pack_produce_response(
         version,
         correlation_id,
         [(topic_id if version >= 13 else name.encode(), partitions) for topic_id, name, partitions in topics],

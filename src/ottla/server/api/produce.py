@@ -36,7 +36,7 @@ from ottla.wire.produce_codec import (
     TOPIC_IDS_MIN_VERSION,
     PartitionPart,
     TopicPart,
-    pack_produced,
+    pack_produce_response,
     pack_single,
     read_produce,
     read_single,
@@ -82,7 +82,7 @@ def handle_raw(
         outcome = _append_or_postpone(by_topic.get(topic), version, view, part, broker.clock.now_ms())
         if outcome.__class__ is PartitionError:
             return _respond(ProduceContext(connection, version, correlation_id, acks), [(topic, [outcome])])
-        return not acks or connection.send_small(pack_produced(version, correlation_id, [(topic, [outcome])]))  # type: ignore[list-item]
+        return not acks or connection.send_small(pack_produce_response(version, correlation_id, [(topic, [outcome])]))  # type: ignore[list-item]
     context = ProduceContext(connection, version, correlation_id, acks)
     if acks in ACKS:
         return ProduceOperation(context, view, _without_duplicates(topics)).handle(end)
@@ -187,7 +187,7 @@ class ProduceOperation:
             )
         if self._has_errors:
             return _respond(self._context, self._outcomes)
-        return not acks or connection.send_small(pack_produced(version, correlation_id, self._outcomes))  # type: ignore[arg-type]
+        return not acks or connection.send_small(pack_produce_response(version, correlation_id, self._outcomes))  # type: ignore[arg-type]
 
     def _append_all(self) -> SlicedWork[ProduceResponse | None]:
         """Append the batches, and return the response if it has errors. Topics may be deleted while others have their slices."""
