@@ -183,7 +183,7 @@ _i32_pack = Struct(">i").pack
 _i16_pack = Struct(">h").pack
 
 
-def pack_single(correlation_id: int, topic: bytes, appended: Appended) -> bytes:
+def pack_single_produce_response(correlation_id: int, topic: bytes, appended: Appended) -> bytes:
     """The whole frame of an answer of version 13 about one partition, which went well."""
     index, base_offset, append_time_ms, log_start_offset = appended
     return _pack_one_with_id(
@@ -211,7 +211,7 @@ def pack_produce_response(version: int, correlation_id: int, topics: list[tuple[
     """The whole frame of an answer in which every partition went well."""
     if version >= TOPIC_IDS_MIN_VERSION and len(topics) == 1 and len(topics[0][1]) == 1:
         topic, (appended,) = topics[0]
-        return pack_single(correlation_id, topic, appended)
+        return pack_single_produce_response(correlation_id, topic, appended)
     body = _pack_flexible(version, topics) if version >= FLEXIBLE_FROM else _pack_plain(version, topics)
     return _frame_start(len(body) + 4, correlation_id) + body
 

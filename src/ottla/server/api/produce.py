@@ -37,7 +37,7 @@ from ottla.wire.produce_codec import (
     PartitionPart,
     TopicPart,
     pack_produce_response,
-    pack_single,
+    pack_single_produce_response,
     read_produce,
     read_single,
 )
@@ -73,7 +73,7 @@ def handle_raw(
                 outcome = _append(partitions, version, view, part, broker.clock.now_ms())
                 if outcome.__class__ is PartitionError:
                     return _respond(ProduceContext(connection, version, correlation_id, acks), [(topic, [outcome])])
-                return not acks or connection.send_small(pack_single(correlation_id, topic, outcome))  # type: ignore[arg-type]
+                return not acks or connection.send_small(pack_single_produce_response(correlation_id, topic, outcome))  # type: ignore[arg-type]
     _, acks, _, topics = read_produce(buffer, view, position, end, version)
     if len(topics) == 1 and len(topics[0][1]) == 1 and acks in ACKS:
         topic, (part,) = topics[0]
