@@ -84,7 +84,7 @@ SinglePart = tuple[int, bytes, PartitionPart]
 """Acks, topic id, and the only partition."""
 
 
-def read_single(buffer: bytearray, position: int, end: int) -> SinglePart | None:
+def read_single_partition(buffer: bytearray, position: int, end: int) -> SinglePart | None:
     """A request of version 13 that has no transactional id, one topic with one partition, and no tags: nearly every one.
 
     None where it is not that, or not well formed: `read_produce` says which. Three tag sections of one byte each follow the records.

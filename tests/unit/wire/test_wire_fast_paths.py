@@ -37,7 +37,7 @@ from ottla.wire.messages.produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
-from ottla.wire.produce_codec import pack_produce_response, read_produce, read_single
+from ottla.wire.produce_codec import pack_produce_response, read_produce, read_single_partition
 from ottla.wire.schema import encode
 
 i8, i16, i32, i64 = (st.integers(-(1 << bits - 1), (1 << bits - 1) - 1) for bits in (8, 16, 32, 64))
@@ -107,7 +107,7 @@ def test_a_request_for_one_partition_is_read_at_once_or_left_alone(
         ],
     )
     buffer, view, start, end = placed(encode(request, 13))
-    single = read_single(buffer, start, end - cut)
+    single = read_single_partition(buffer, start, end - cut)
     if cut or is_transactional or records is None:
         assert single is None
     else:
