@@ -20,7 +20,7 @@ RACK_MIN_VERSION = 11
 REPLICA_STATE_TAG = 1
 PARTITIONS_MAX = 50_000
 """In one request. Kafka has no such limit, and its clients do not come near it: a broker leads some thousands."""
-PACKED_AT_ONCE = 200
+PARTITIONS_PER_SLICE = 200
 """Answers of partitions, between two pauses."""
 
 _i16 = Struct(">h").unpack_from
@@ -418,7 +418,7 @@ def _pack_flexible(
                     now = bytearray()
             now += tags
             packed += 1
-            if packed % PACKED_AT_ONCE == 0:
+            if packed % PARTITIONS_PER_SLICE == 0:
                 yield
         now += b"\0"
     now += b"\0"
@@ -454,7 +454,7 @@ def _pack_plain(
                 pieces.append(bytes(now))
                 now = bytearray()
             packed += 1
-            if packed % PACKED_AT_ONCE == 0:
+            if packed % PARTITIONS_PER_SLICE == 0:
                 yield
     pieces.append(bytes(now))
     return pieces, record_bytes
