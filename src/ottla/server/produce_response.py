@@ -15,7 +15,7 @@ from ottla.wire.messages.produce import (
     TopicProduceResponse,
 )
 from ottla.wire.produce_codec import TOPIC_IDS_MIN_VERSION, Appended, pack_produce_response
-from ottla.wire.schema import SlicedWork, whole
+from ottla.wire.schema import SlicedWork, run_to_end
 
 PRODUCE = 0
 
@@ -97,7 +97,7 @@ def respond(context: ProduceContext, outcomes: Outcomes, *, is_deferred: bool = 
         connection.close()
         return False
     if errors:
-        response = whole(error_response(context, outcomes))
+        response = run_to_end(error_response(context, outcomes))
         assert response is not None, outcomes
         parts = [connection.encode_response(connection.apis[PRODUCE], version, correlation_id, response)]
     else:

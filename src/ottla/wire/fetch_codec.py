@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from ottla.wire.errors import MalformedMessage
 from ottla.wire.headers import read_uvarint, skip_tags
-from ottla.wire.schema import SlicedWork, whole
+from ottla.wire.schema import SlicedWork, run_to_end
 from ottla.wire.varint import unsigned_varint
 
 FLEXIBLE_FROM = 12
@@ -311,7 +311,7 @@ def pack_fetch_response(
     ):
         head, tail = _pack_one(correlation_id, error, session_id, topics[0][0], topics[0][1][0])
         return [head, tail] if topics[0][1][0].record_bytes > 0 else [head + tail]
-    return whole(pack_fetch_response_in_slices(version, correlation_id, error, session_id, topics))
+    return run_to_end(pack_fetch_response_in_slices(version, correlation_id, error, session_id, topics))
 
 
 def pack_single_fetch_response(

@@ -50,7 +50,7 @@ __all__ = [
     "u16",
     "u32",
     "uuid",
-    "whole",
+    "run_to_end",
 ]
 
 SLICE_ITEMS = 400
@@ -64,7 +64,7 @@ SlicedWork = Generator[None, None, T]
 """Work that gives way now and then; its result comes at its end."""
 
 
-def whole(work: SlicedWork[T]) -> T:
+def run_to_end(work: SlicedWork[T]) -> T:
     """Its result, without giving way."""
     while True:
         try:

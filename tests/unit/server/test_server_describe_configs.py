@@ -24,7 +24,7 @@ from ottla.wire.messages.describe_configs import (
     DescribeConfigsResult,
     DescribeConfigsSynonym,
 )
-from ottla.wire.schema import encode, whole
+from ottla.wire.schema import encode, run_to_end
 
 TOPIC, BROKER, LOGGER, CLIENT_METRICS, GROUP = (kind.value for kind in ResourceType)
 
@@ -58,7 +58,7 @@ def ask(
     request = DescribeConfigsRequest(
         resources=[DescribeConfigsResource(*resource) for resource in resources], **options
     )
-    response = whole(cast(Any, handle(broker, cast(RequestContext, None), request, version)))
+    response = run_to_end(cast(Any, handle(broker, cast(RequestContext, None), request, version)))
     assert isinstance(response, DescribeConfigsResponse)
     assert response.throttle_time_ms == 0
     return response.results
@@ -165,7 +165,7 @@ async def test_many_resources_are_described_as_each_alone(broker: Broker, versio
     request = DescribeConfigsRequest(
         resources=[DescribeConfigsResource(*resource) for resource in resources], **options
     )
-    body, errors = whole(cast(Any, handle(broker, cast(RequestContext, None), request, version)))
+    body, errors = run_to_end(cast(Any, handle(broker, cast(RequestContext, None), request, version)))
     plain = encode(DescribeConfigsResponse(results=alone), version)
     assert body == plain
     assert errors == 2
@@ -175,4 +175,4 @@ async def test_an_answer_is_bounded(broker: Broker, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(describe_configs, "ANSWER_BYTES_MAX", 100_000)
     request = DescribeConfigsRequest(resources=[DescribeConfigsResource(BROKER, "1", None)] * 100)
     with pytest.raises(MalformedMessage):
-        whole(cast(Any, handle(broker, cast(RequestContext, None), request, 4)))
+        run_to_end(cast(Any, handle(broker, cast(RequestContext, None), request, 4)))

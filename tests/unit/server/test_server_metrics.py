@@ -12,7 +12,7 @@ from ottla.server.metrics_http import REQUEST_BYTES_MAX
 from ottla.testing import AsyncBroker
 from ottla.wire.messages.create_topics import CreatableTopicResult, CreateTopicsResponse
 from ottla.wire.messages.produce import PartitionProduceResponse, ProduceResponse, TopicProduceResponse
-from ottla.wire.schema import whole
+from ottla.wire.schema import run_to_end
 
 
 async def http(port, request):
@@ -120,4 +120,4 @@ def test_error_count_covers_nested_error_codes():
         ]
     )
     assert (error_count(created), error_count(produced)) == (1, 2)
-    assert (whole(error_count_in_slices(created)), whole(error_count_in_slices(produced))) == (1, 2)
+    assert (run_to_end(error_count_in_slices(created)), run_to_end(error_count_in_slices(produced))) == (1, 2)
