@@ -71,16 +71,16 @@ def make_topic(admin: Any, topic_names: Callable[[], str]) -> Iterator[Callable[
     """Create a topic, deleted after the test if it still exists. Underscores in config names stand for dots."""
     from ottla.client import ClientError
 
-    made: list[str] = []
+    created: list[str] = []
 
     def make(partitions: int = 1, name: str | None = None, **configs: str) -> str:
-        made.append(name or topic_names())
-        admin.create_topic(made[-1], partitions, 1, {key.replace("_", "."): value for key, value in configs.items()})
-        return made[-1]
+        created.append(name or topic_names())
+        admin.create_topic(created[-1], partitions, 1, {key.replace("_", "."): value for key, value in configs.items()})
+        return created[-1]
 
     yield make
     there = admin.list_topics()
-    left = [name for name in dict.fromkeys(made) if name in there]
+    left = [name for name in dict.fromkeys(created) if name in there]
     try:
         if left:
             admin.delete_topics(left)

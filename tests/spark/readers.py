@@ -14,13 +14,13 @@ def source(options: dict[str, str]) -> OttlaDataSource:
 
 
 def batch_reader(options: dict[str, str]) -> Any:
-    made = source(options)
-    return made.reader(made.schema())
+    created = source(options)
+    return created.reader(created.schema())
 
 
 def stream_reader(options: dict[str, str]) -> Any:
-    made = source(options)
-    return made.streamReader(made.schema())
+    created = source(options)
+    return created.streamReader(created.schema())
 
 
 def rows_of(reader: Any, partitions: Any) -> list[dict[str, Any]]:

@@ -21,7 +21,7 @@ class RegistryServer(ThreadingHTTPServer):
         self.schemas: list[dict[str, Any]] = []
         self.subjects: dict[str, list[int]] = {}
         self.serialized: dict[str, str] = {}
-        self.asked: list[str] = []
+        self.requests: list[str] = []
         self.lock = threading.Lock()
 
     @property
@@ -30,10 +30,10 @@ class RegistryServer(ThreadingHTTPServer):
 
     def register(self, subject: str, schema: str, kind: str = "AVRO") -> int:
         with self.lock:
-            made = {"schema": schema, "schemaType": kind}
-            if made not in self.schemas:
-                self.schemas.append(made)
-            schema_id = self.schemas.index(made) + 1
+            created = {"schema": schema, "schemaType": kind}
+            if created not in self.schemas:
+                self.schemas.append(created)
+            schema_id = self.schemas.index(created) + 1
             versions = self.subjects.setdefault(subject, [])
             if schema_id not in versions:
                 versions.append(schema_id)
@@ -56,7 +56,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         server, parts = self.server, urlsplit(self.path)
-        server.asked.append(self.path)
+        server.requests.append(self.path)
         match parts.path.strip("/").split("/"):
             case ["schemas", "ids", number] if int(number) <= len(server.schemas):
                 found = server.schemas[int(number) - 1]

@@ -36,8 +36,8 @@ def test_schema_matches_spark(make_topic, produce, read_options, headers):
 def test_compressed_responses_are_decoded_in_pieces(make_topic, produce, read_options, monkeypatch):
     """Records that are a hundred times larger than their compressed batches do not fill the memory."""
     topic = make_topic()
-    wanted = [b"%06d" % index * 1000 for index in range(400)]
-    produce(topic, wanted, codec="zstd")
+    requested = [b"%06d" % index * 1000 for index in range(400)]
+    produce(topic, requested, codec="zstd")
     seen = []
     decode = FetchedBatches.decode
 
@@ -48,7 +48,7 @@ def test_compressed_responses_are_decoded_in_pieces(make_topic, produce, read_op
 
     monkeypatch.setattr(FetchedBatches, "decode", watched)
     monkeypatch.setattr(arrow_batches, "DECODED_BYTES_MAX", 100_000)
-    assert values(read(read_options(topic))) == wanted
+    assert values(read(read_options(topic))) == requested
     assert max(seen) <= 200_000
     assert len(seen) >= 12
 
@@ -94,8 +94,8 @@ def test_responses_with_aborted_transactions_are_decoded_in_pieces(monkeypatch, 
     pieces = []
     decode = FetchedBatches.decode
     monkeypatch.setattr(FetchedBatches, "decode", lambda *arguments: pieces.append(arguments) or decode(*arguments))
-    wanted = [offset for offset, (_, word) in enumerate(story) if word == "b"]
-    for bytes_max, count in ((1, len(wanted)), (1 << 20, 1)):
+    requested = [offset for offset, (_, word) in enumerate(story) if word == "b"]
+    for bytes_max, count in ((1, len(requested)), (1 << 20, 1)):
         monkeypatch.setattr(arrow_batches, "DECODED_BYTES_MAX", bytes_max)
         pieces.clear()
         decoder = arrow_batches.ArrowDecoder(
@@ -107,7 +107,7 @@ def test_responses_with_aborted_transactions_are_decoded_in_pieces(monkeypatch, 
             for batch in decoder.batches_of(columns)
             for value in batch.column("value").to_pylist()
         ]
-        assert found == wanted
+        assert found == requested
         assert len(pieces) == count
 
 

@@ -78,10 +78,10 @@ def test_log_append_time_has_its_timestamp_type(make_topic, produce, read_option
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
 def test_all_codecs(make_topic, produce, read_options, codec):
     topic = make_topic()
-    wanted = [b"%d-" % index * 20 for index in range(500)]
-    produce(topic, wanted, codec=codec, headers=[("h", b"x")])
+    requested = [b"%d-" % index * 20 for index in range(500)]
+    produce(topic, requested, codec=codec, headers=[("h", b"x")])
     rows = read(read_options(topic, includeHeaders="true"))
-    assert values(rows) == wanted
+    assert values(rows) == requested
     assert {json.dumps([(pair["key"], pair["value"].decode()) for pair in row["headers"]]) for row in rows} == {
         '[["h", "x"]]'
     }
@@ -321,11 +321,11 @@ def test_min_partitions_and_max_records_split(numbered, read_options):
 def test_small_responses_are_combined(make_topic, produce, read_options):
     """Regardless of fetch sizes and compression."""
     topic = make_topic()
-    wanted = [b"%06d" % index * 50 for index in range(3000)]
-    produce(topic, wanted, codec="zstd")
+    requested = [b"%06d" % index * 50 for index in range(3000)]
+    produce(topic, requested, codec="zstd")
     assert (
         values(read(read_options(topic, kafka__max__partition__fetch__bytes=20_000, kafka__fetch__max__bytes=20_000)))
-        == wanted
+        == requested
     )
 
 
@@ -358,12 +358,12 @@ def test_retriable_errors_are_retried(read_options, monkeypatch):
     from ottla.spark.offset_reader import OffsetReader
     from ottla.spark.options import UseCase, parse_options
 
-    slept, asked = [], []
+    slept, requests = [], []
     monkeypatch.setattr("ottla.spark.offset_reader.time.sleep", slept.append)
     options = parse_options(read_options("t", fetchOffset__numRetries=2, fetchOffset__retryIntervalMs=70), UseCase.READ)
 
     def call():
-        asked.append(1)
+        requests.append(1)
         raise broker_error(ErrorCode.LEADER_NOT_AVAILABLE)
 
     with (
@@ -371,4 +371,4 @@ def test_retriable_errors_are_retried(read_options, monkeypatch):
         pytest.raises(SourceError, match="Looking failed: LEADER_NOT_AVAILABLE"),
     ):
         offset_reader._call("Looking", call)
-    assert (len(asked), slept) == (3, [0.07, 0.07])
+    assert (len(requests), slept) == (3, [0.07, 0.07])

@@ -61,7 +61,7 @@ def wheel(tmp_path_factory):
     ]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
-        pytest.skip(f"no wheel could be made: {done.stderr[-300:]}")
+        pytest.skip(f"no wheel could be created: {done.stderr[-300:]}")
     return next(directory.glob("*.whl"))
 
 
@@ -141,9 +141,9 @@ def test_workers_need_only_the_wheel(cluster, wheel, tmp_path):
         command = [sys.executable, str(script), cluster, str(carried), broker.bootstrap]
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=SECONDS_MAX, cwd=tmp_path)
     assert done.returncode == 0, done.stderr[-3000:]
-    told = json.loads(done.stdout.splitlines()[-1])
-    assert (told["rows"], told["executors"]) == (4000, 2)
-    assert all("carried.zip" in home for home in told["homes"]), told
+    result = json.loads(done.stdout.splitlines()[-1])
+    assert (result["rows"], result["executors"]) == (4000, 2)
+    assert all("carried.zip" in home for home in result["homes"]), result
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="an executor is found by /proc")

@@ -29,8 +29,8 @@ def test_examples_run(spark, bootstrap, make_topic, produce, tmp_path, monkeypat
 
 def test_every_option_is_in_the_table():
     rows = [line for line in PAGE.read_text().splitlines() if line.startswith("| `")]
-    told = {name for row in rows for name in re.findall(r"`([^`]+)`", row.split("|")[1])}
-    assert [option.name for option in SOURCE if option.name not in told] == []
+    result = {name for row in rows for name in re.findall(r"`([^`]+)`", row.split("|")[1])}
+    assert [option.name for option in SOURCE if option.name not in result] == []
 
 
 def test_every_test_in_the_table_exists():

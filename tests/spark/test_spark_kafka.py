@@ -159,7 +159,7 @@ def test_kafka_tool_shows_lag_of_query(kafka, topic, transact, spark, topic_name
     )
     ottla.spark.track(started).awaitTermination(120)
     try:
-        told = kafka_tool(
+        result = kafka_tool(
             "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
             "--bootstrap-server",
             kafka,
@@ -169,5 +169,5 @@ def test_kafka_tool_shows_lag_of_query(kafka, topic, transact, spark, topic_name
         )
     except PeerUnavailable as reason:
         pytest.skip(str(reason))
-    row = next(line.split() for line in told.stdout.splitlines() if topic in line)
+    row = next(line.split() for line in result.stdout.splitlines() if topic in line)
     assert row[:6] == [group, topic, "0", "3", "3", "0"]

@@ -68,17 +68,17 @@ def test_same_schema_and_rows_and_separate_checkpoints(peer, spark, make_topic, 
         "includeHeaders": "true",
     }
     checkpoint = str(tmp_path / "checkpoint")
-    theirs = run_peer(peer, options, checkpoint)
+    connector_offsets = run_peer(peer, options, checkpoint)
     frame = spark.read.format("ottla").options(**options).load()
-    assert theirs["refusal"] is None
-    assert json.loads(frame.schema.json()) == theirs["schema"]
-    assert [shown(row) for row in frame.orderBy("topic", "partition", "offset").collect()] == theirs["rows"]
+    assert connector_offsets["refusal"] is None
+    assert json.loads(frame.schema.json()) == connector_offsets["schema"]
+    assert [shown(row) for row in frame.orderBy("topic", "partition", "offset").collect()] == connector_offsets["rows"]
     produce(topic, [b"new"], 1)
     with pytest.raises(
         PySparkException, match=r"(?s)written by Spark's own Kafka connector .*set option startingOffsets to"
-    ) as refused:
+    ) as raised:
         run_ours(spark, options, checkpoint)
-    place = re.search(r"set option startingOffsets to (\S+)", str(refused.value)).group(1)
+    place = re.search(r"set option startingOffsets to (\S+)", str(raised.value)).group(1)
     ours = str(tmp_path / "ours")
     assert run_ours(spark, options, ours, startingOffsets=place) == [b"new"]
     assert "@ottla" in run_peer(peer, options, ours)["refusal"]

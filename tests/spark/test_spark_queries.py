@@ -118,8 +118,8 @@ def test_checkpoint_of_spark_connector_is_rejected(make_topic, produce, stream, 
     run_to_end(stream(topic, maxOffsetsPerTrigger="1"), checkpoint, [])
     for log in Path(checkpoint, "offsets").glob("[0-9]*"):
         *head, offsets = log.read_text().splitlines()
-        theirs = {name: told for name, told in json.loads(offsets).items() if name == topic}
-        log.write_text("\n".join([*head, json.dumps(theirs, separators=(",", ":"))]))
+        connector_offsets = {name: result for name, result in json.loads(offsets).items() if name == topic}
+        log.write_text("\n".join([*head, json.dumps(connector_offsets, separators=(",", ":"))]))
         log.with_name(f".{log.name}.crc").unlink(missing_ok=True)
     if not is_committed:
         for commit in Path(checkpoint, "commits").glob("*1*"):
@@ -127,10 +127,10 @@ def test_checkpoint_of_spark_connector_is_rejected(make_topic, produce, stream, 
     produce(topic, [b"c"])
     with pytest.raises(
         PySparkException, match=r"(?s)written by Spark's own Kafka connector .*set option startingOffsets to .*"
-    ) as refused:
+    ) as raised:
         run_to_end(stream(topic), checkpoint, [])
     rows: list = []
-    place = re.search(r"set option startingOffsets to (\S+)", str(refused.value)).group(1)
+    place = re.search(r"set option startingOffsets to (\S+)", str(raised.value)).group(1)
     run_to_end(stream(topic, startingOffsets=place), f"{checkpoint}-new", rows)
     assert [row[3] for row in rows] == ([b"c"] if is_committed else [b"b", b"c"])
 
@@ -163,7 +163,8 @@ def test_sources_of_one_query_have_separate_groups(spark, make_topic, produce, a
     )
     tracked.awaitTermination(120)
     assert {
-        name: {place: told.offset for place, told in admin.list_group_offsets(name).items()} for name in (group, other)
+        name: {place: result.offset for place, result in admin.list_group_offsets(name).items()}
+        for name in (group, other)
     } == {group: {TopicPartition(one, 0): 1}, other: {TopicPartition(two, 0): 2}}
 
 

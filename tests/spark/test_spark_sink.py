@@ -61,9 +61,9 @@ def test_all_columns_are_written(spark: Any, bootstrap: str, make_topic: Any, wr
         (b"", None, topic, 1, moment, []),
     ]
     write(spark.createDataFrame(rows, schema).coalesce(1))
-    told = [(m.partition(), m.key(), m.value(), m.headers(), m.timestamp()) for m in read_all(bootstrap, topic, 3)]
+    result = [(m.partition(), m.key(), m.value(), m.headers(), m.timestamp()) for m in read_all(bootstrap, topic, 3)]
     at = (1, int(moment.timestamp() * 1000))
-    assert told == [
+    assert result == [
         (0, None, b"", None, at),
         (1, b"", None, None, at),
         (2, b"k1", b"v1", [("h", b"x"), ("h", None), ("", b"")], at),
@@ -164,12 +164,12 @@ def test_stream_writes_every_batch(
     run()
     (source / "3.txt").write_text("".join(f"3-{line}\n" for line in range(50)))
     run()
-    wanted = sorted(f"{number}-{line}".encode() for number in range(4) for line in range(50))
-    assert sorted(m.value() for m in read_all(bootstrap, topic, 2)) == wanted
+    requested = sorted(f"{number}-{line}".encode() for number in range(4) for line in range(50))
+    assert sorted(m.value() for m in read_all(bootstrap, topic, 2)) == requested
     last = max(int(path.name) for path in (Path(checkpoint) / "commits").iterdir() if path.name.isdigit())
     for path in (Path(checkpoint) / "commits").glob(f"*{last}*"):
         path.unlink()  # as if the driver had died before the commit
     run()
     again = sorted(m.value() for m in read_all(bootstrap, topic, 2))
-    assert sorted(set(again)) == wanted
-    assert len(again) == len(wanted) + 50
+    assert sorted(set(again)) == requested
+    assert len(again) == len(requested) + 50

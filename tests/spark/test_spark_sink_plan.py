@@ -23,20 +23,20 @@ def plan(columns: str, **options: str) -> SinkPlan:
 
 def test_columns_are_matched_by_name() -> None:
     """Columns of a read can be written unchanged; others are ignored, as in Spark's connector."""
-    made = plan(ALL)
-    assert made.topic is None
-    assert made.columns == ("key", "value", "topic", "partition", "headers", "timestamp")
+    created = plan(ALL)
+    assert created.topic is None
+    assert created.columns == ("key", "value", "topic", "partition", "headers", "timestamp")
     assert plan("VALUE string, other int", topic="t").columns == ("value",)
 
 
 def test_topic_option_overrides_column() -> None:
-    made = plan(ALL, topic="t")
-    assert (made.topic, "topic" in made.columns) == ("t", False)
+    created = plan(ALL, topic="t")
+    assert (created.topic, "topic" in created.columns) == ("t", False)
 
 
 def test_client_configs_are_passed_on() -> None:
-    made = dict(plan(ALL, kafka__compression__type="zstd", kafka__acks="1").kafka)
-    assert made == {
+    created = dict(plan(ALL, kafka__compression__type="zstd", kafka__acks="1").kafka)
+    assert created == {
         "acks": "1",
         "batch.size": "262144",
         "bootstrap.servers": "127.0.0.1:1",
@@ -85,5 +85,5 @@ def test_overwrite_is_rejected() -> None:
 
 def test_other_columns_become_fields_of_value() -> None:
     """With a format and without a column `value`, all other columns become its fields."""
-    made: Any = plan("key string, id bigint, name string", topic="t", valueFormat="json").value
-    assert (made.columns, made.is_packed) == (("id", "name"), True)
+    created: Any = plan("key string, id bigint, name string", topic="t", valueFormat="json").value
+    assert (created.columns, created.is_packed) == (("id", "name"), True)

@@ -14,14 +14,14 @@ from tests.spark.readers import marked, micro_batch, ranges_of, rows_of, stream_
 @pytest.fixture
 def reader_of(read_options):
     """Create readers that are stopped after the test, as Spark does."""
-    made = []
+    created = []
 
     def make(topic=None, **more):
-        made.append(stream_reader(read_options(topic, **more)))
-        return made[-1]
+        created.append(stream_reader(read_options(topic, **more)))
+        return created[-1]
 
     yield make
-    for reader in made:
+    for reader in created:
         reader.stop()
 
 
@@ -258,7 +258,7 @@ def test_progress_is_committed_to_the_group(make_topic, produce, admin, reader_o
     for name in ("groupId", "kafka__group__id"):
         group = topic_names()
         reader_of(topic, **{name: group}).commit(marked({topic: {"0": 3, "1": 5}}))
-        found = {partition: told.offset for partition, told in admin.list_group_offsets(group).items()}
+        found = {partition: result.offset for partition, result in admin.list_group_offsets(group).items()}
         assert found == {TopicPartition(topic, 0): 3, TopicPartition(topic, 1): 5}
 
 
@@ -284,22 +284,22 @@ def test_checkpoint_of_another_source_is_rejected(make_topic, reader_of):
 def test_checkpoint_of_spark_connector_is_rejected(make_topic, reader_of):
     """Regardless of where a restart finds it: at the end of a repeated micro-batch or at the start of the next."""
     topic = make_topic()
-    theirs = {topic: {"0": 23}}
+    connector_offsets = {topic: {"0": 23}}
     reader = reader_of(topic)
     message = (
         r"written by Spark's own Kafka connector .*new checkpointLocation.*set option startingOffsets to "
         rf'{{"{topic}":{{"0":23}}}}$'
     )
     for calls in (
-        lambda: reader.latestOffset(theirs, ReadAllAvailable()),
-        lambda: reader.partitions(reader.initialOffset(), theirs),
+        lambda: reader.latestOffset(connector_offsets, ReadAllAvailable()),
+        lambda: reader.partitions(reader.initialOffset(), connector_offsets),
     ):
         with pytest.raises(OptionError, match=message):
             calls()
     with pytest.raises(
         OptionError, match=r"another version of Ottla [(]its offsets are of format 2, this version supports 1[)]"
     ):
-        reader.latestOffset(theirs | {"@ottla": 2}, ReadAllAvailable())
+        reader.latestOffset(connector_offsets | {"@ottla": 2}, ReadAllAvailable())
 
 
 def test_stream_can_start_at_checkpointed_offsets(make_topic, produce, reader_of):

@@ -179,7 +179,7 @@ class TestAvro:
 
     def test_other_schema_version_uses_defaults(self) -> None:
         written = json.dumps({"type": "record", "name": "R", "fields": [{"name": "old", "type": "int"}]})
-        wanted = json.dumps(
+        requested = json.dumps(
             {
                 "type": "record",
                 "name": "R",
@@ -189,7 +189,7 @@ class TestAvro:
                 ],
             }
         )
-        codec = AvroCodec(to_arrow_type(avro_type(wanted, "valueSchema")), written, wanted)
+        codec = AvroCodec(to_arrow_type(avro_type(requested, "valueSchema")), written, requested)
         assert codec.decode(pa.array([b"\x0e"], pa.binary())).column.to_pylist() == [{"renamed": 7, "new": "d"}]
 
     def test_errors_are_reported_by_row(self) -> None:

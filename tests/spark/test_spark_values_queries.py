@@ -69,10 +69,10 @@ def test_columns_round_trip(spark: Any, bootstrap: str, make_topic: Any, read_op
     assert isinstance(schema, str)
     write(columns, bootstrap, topic, valueFormat=name, valueSchema=schema, keyFormat="string", **message)
     found = load(spark, read_options(topic, valueFormat=name, valueSchema=schema, keyFormat="string", **message))
-    wanted = sorted_values(columns)
+    requested = sorted_values(columns)
     if name == "protobuf":
         found = found.select("key", f.struct("value.id", "value.name").alias("value"))
-    assert sorted_values(found) == wanted
+    assert sorted_values(found) == requested
     assert sorted(row.key for row in found.select("key").collect()) == sorted(f"k{number}" for number in range(200))
 
 
@@ -129,7 +129,7 @@ def test_schemas_from_registry(
     assert [tuple(value) for value in sorted_values(found)] == [
         (number, None if number < 20 else "m") for number in range(30)
     ]
-    assert f"/schemas/ids/{schema_id}" in registry.asked
+    assert f"/schemas/ids/{schema_id}" in registry.requests
 
 
 def test_sink_registers_protobuf(

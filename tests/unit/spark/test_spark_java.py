@@ -45,8 +45,8 @@ def test_bundled_java_is_used_last(tmp_path, monkeypatch):
     home = java.find_java_home({"PATH": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "cache")})
     assert home == tmp_path / "cache" / "ottla" / "java-25"
     command = [home / "bin" / "java", "-Xmx1g", "--add-modules=jdk.incubator.vector", "a b", ""]
-    told = subprocess.run(command, capture_output=True, text=True, check=True, env={"PATH": os.environ["PATH"]})
-    assert told.stdout == "[-Xmx1g][a b][]"
+    result = subprocess.run(command, capture_output=True, text=True, check=True, env={"PATH": os.environ["PATH"]})
+    assert result.stdout == "[-Xmx1g][a b][]"
     assert java.find_java_home({"PATH": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "cache")}) == home
 
 

@@ -27,19 +27,19 @@ def test_items_come_in_order_from_another_thread() -> None:
 
 
 def test_exactly_one_item_is_prefetched() -> None:
-    made = []
-    is_made = threading.Semaphore(0)
+    created = []
+    is_created = threading.Semaphore(0)
 
     def items() -> Iterator[int]:
         for number in range(10):
-            made.append(number)
-            is_made.release()
+            created.append(number)
+            is_created.release()
             yield number
 
     with Prefetcher(items(), nothing) as ahead:
         for number in ahead:
-            assert is_made.acquire(timeout=10)
-            assert len(made) <= number + 2
+            assert is_created.acquire(timeout=10)
+            assert len(created) <= number + 2
 
 
 def test_errors_are_raised_after_earlier_items() -> None:
