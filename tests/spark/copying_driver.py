@@ -23,7 +23,7 @@ def hang_once(at: bytes, mark: Path) -> Any:
             deadline = time.monotonic() + HOLD_SECONDS_MAX
             while time.monotonic() < deadline:
                 time.sleep(0.1)
-            raise TimeoutError("nobody has killed this driver")
+            raise TimeoutError("this driver was not killed")
         return value
 
     return pass_on

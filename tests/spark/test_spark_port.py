@@ -78,7 +78,7 @@ def test_same_schema_and_rows_and_separate_checkpoints(peer, spark, make_topic, 
         PySparkException, match=r"(?s)written by Spark's own Kafka connector .*set option startingOffsets to"
     ) as raised:
         run_ours(spark, options, checkpoint)
-    place = re.search(r"set option startingOffsets to (\S+)", str(raised.value)).group(1)
+    offsets_json = re.search(r"set option startingOffsets to (\S+)", str(raised.value)).group(1)
     ours = str(tmp_path / "ours")
-    assert run_ours(spark, options, ours, startingOffsets=place) == [b"new"]
+    assert run_ours(spark, options, ours, startingOffsets=offsets_json) == [b"new"]
     assert "@ottla" in run_peer(peer, options, ours)["refusal"]

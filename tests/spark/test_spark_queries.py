@@ -130,8 +130,8 @@ def test_checkpoint_of_spark_connector_is_rejected(make_topic, produce, stream, 
     ) as raised:
         run_to_end(stream(topic), checkpoint, [])
     rows: list = []
-    place = re.search(r"set option startingOffsets to (\S+)", str(raised.value)).group(1)
-    run_to_end(stream(topic, startingOffsets=place), f"{checkpoint}-new", rows)
+    offsets_json = re.search(r"set option startingOffsets to (\S+)", str(raised.value)).group(1)
+    run_to_end(stream(topic, startingOffsets=offsets_json), f"{checkpoint}-new", rows)
     assert [row[3] for row in rows] == ([b"c"] if is_committed else [b"b", b"c"])
 
 
@@ -163,7 +163,7 @@ def test_sources_of_one_query_have_separate_groups(spark, make_topic, produce, a
     )
     tracked.awaitTermination(120)
     assert {
-        name: {place: result.offset for place, result in admin.list_group_offsets(name).items()}
+        name: {partition: result.offset for partition, result in admin.list_group_offsets(name).items()}
         for name in (group, other)
     } == {group: {TopicPartition(one, 0): 1}, other: {TopicPartition(two, 0): 2}}
 

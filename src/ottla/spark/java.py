@@ -10,7 +10,7 @@ from pathlib import Path
 JAVA_VERSION_MIN = 17
 SECONDS_MAX = 30
 SHIM = """#!/bin/sh
-# Spark always asks for a module that this Java does not have, and runs as well without it.
+# Spark always adds a module that this Java does not have, and works without it.
 count=$#
 while [ "$count" -gt 0 ]; do
     case "$1" in

@@ -36,7 +36,7 @@ class OffsetsOutOfRange(Exception):
     """
 
     def __init__(self, offset: int, log_start_offset: int | None) -> None:
-        super().__init__(f"offset {offset} is gone")
+        super().__init__(f"offset {offset} is out of range")
         self.offset = offset
         self.log_start_offset = log_start_offset
 

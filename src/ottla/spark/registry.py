@@ -114,8 +114,8 @@ class Registry:
         if parts.username is not None:
             plain = f"{urllib.parse.unquote(parts.username)}:{urllib.parse.unquote(parts.password or '')}"
             request.add_header("Authorization", "Basic " + base64.b64encode(plain.encode()).decode())
-        with urllib.request.urlopen(request, timeout=SECONDS_MAX) as answer:
-            response: dict[str, Any] = json.loads(answer.read(RESPONSE_BYTES_MAX))
+        with urllib.request.urlopen(request, timeout=SECONDS_MAX) as reply:
+            response: dict[str, Any] = json.loads(reply.read(RESPONSE_BYTES_MAX))
         return response
 
 

@@ -110,9 +110,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             latest = self._reader.latest(partitions)
         else:
             latest = {partition: max(end, start_offsets.get(partition, end)) for partition, end in self._target.items()}
-        gone = [partition for partition in start_offsets if partition not in latest]
-        if gone and self._options["failOnDataLoss"]:
-            raise DataLossError(f"{', '.join(map(str, gone))} no longer exists: the topic was deleted.")
+        missing = [partition for partition in start_offsets if partition not in latest]
+        if missing and self._options["failOnDataLoss"]:
+            raise DataLossError(f"{', '.join(map(str, missing))} no longer exists: the topic was deleted.")
         return latest
 
     def _check_ids(self) -> None:

@@ -282,8 +282,8 @@ def _record_name(given: FieldFormat, schema: str) -> str | None:
 def encoders(schema: "StructType", options: Options) -> tuple[Encoder | None, Encoder | None]:
     """Return the encoders of key and value. Schemas are checked, and ids requested, where possible on the driver."""
     formats = formats_of(options)
-    made = [_encoder(schema, formats[field], options["topic"]) if field in formats else None for field in FIELDS]
-    return made[0], made[1]
+    created = [_encoder(schema, formats[field], options["topic"]) if field in formats else None for field in FIELDS]
+    return created[0], created[1]
 
 
 def _encoder(schema: "StructType", given: FieldFormat, topic: str | None) -> Encoder | None:

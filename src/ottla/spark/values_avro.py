@@ -150,9 +150,9 @@ def _complex_to_spark(schema: dict[str, Any], names: dict[str, Any], option: str
             fields = [
                 t.StructField(field["name"], _to_spark(field["type"], names, option)) for field in schema["fields"]
             ]
-            made = t.StructType(fields)
-            names[schema["name"].rpartition(".")[2]] = made
-            return made
+            created = t.StructType(fields)
+            names[schema["name"].rpartition(".")[2]] = created
+            return created
         case "array":
             return t.ArrayType(_to_spark(schema["items"], names, option))
         case "map":

@@ -89,9 +89,9 @@ class _Parser:
         match name:
             case "struct":
                 self._expect("<")
-                made = self.columns(">", depth)
+                created = self.columns(">", depth)
                 self._expect(">")
-                return made
+                return created
             case "array":
                 self._expect("<")
                 element = self._type(depth + 1)
