@@ -21,7 +21,7 @@ class Fetch:
         self.is_ready = loop.create_future()
         self.delayed: DelayedFetch | None = DelayedFetch(
             loop, [partition], missing_bytes=10, wait_ms=60_000, on_ready=self.on_ready
-        )  # type: ignore[list-item]
+        )
 
     def on_ready(self) -> None:
         self.delayed = None

@@ -20,7 +20,7 @@ class HereAndNow:
     """The work of another process, done in this one."""
 
     def run(self, work: str, request: bytes, on_report: Callable[[bytes], None]) -> "asyncio.Future[None]":
-        for report in serve(None, request):  # type: ignore[arg-type]
+        for report in serve(None, request):
             on_report(report)
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         done.set_result(None)

@@ -55,7 +55,7 @@ def body(
 
 
 def record(fields: bytes | None = None, *, size: int | None = None, **parts: bytes) -> bytes:
-    inside = body(**parts) if fields is None else fields  # type: ignore[arg-type]
+    inside = body(**parts) if fields is None else fields
     return varint(len(inside) if size is None else size) + inside
 
 

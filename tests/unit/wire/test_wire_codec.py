@@ -188,7 +188,7 @@ def test_null_where_a_version_knows_none_is_refused() -> None:
         (MetadataRequest(topics=None), 0),
         (MetadataRequest(topics=[MetadataRequestTopic(name=None)]), 9),
         (MetadataResponse(topics=[MetadataResponseTopic(name=None)]), 11),
-        (TopicRecord(name=None), 0),  # type: ignore[arg-type]
+        (TopicRecord(name=None), 0),
     ):
         with pytest.raises(ValueError):
             encode(message, version)
@@ -198,7 +198,7 @@ def test_null_where_a_version_knows_none_is_refused() -> None:
     "message",
     [
         MetadataResponse(controller_id=2**31),
-        MetadataResponse(controller_id="1"),  # type: ignore[arg-type]
+        MetadataResponse(controller_id="1"),
         MetadataResponse(cluster_id="x" * 32768),
         MetadataResponse(cluster_id="\ud800"),
         MetadataResponse(topics=[MetadataResponseTopic(topic_id=Uuid(b"short"))]),
