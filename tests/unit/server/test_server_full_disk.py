@@ -1,4 +1,4 @@
-"""A disk that takes no more refuses writes with an error that clients retry, and is used again once there is room."""
+"""Writes to a full disk fail with a retriable error, and succeed again once there is space."""
 
 import errno
 
@@ -10,8 +10,8 @@ from ottla.sim.world import World
 from ottla.wire.batches import Record, build_batch
 
 
-def test_a_full_disk_is_told_and_survived() -> None:
-    async def story(world: World) -> tuple[list[int], list[bytes | None]]:
+def test_produce_to_a_full_disk_fails_and_then_recovers() -> None:
+    async def scenario(world: World) -> tuple[list[int], list[bytes | None]]:
         ports = world.start("node")
         config = node_config(
             {"listeners": "PLAINTEXT://node:9092", "log.dirs": "/data"}, directory="/", canonical_host=lambda: "node"
@@ -31,6 +31,6 @@ def test_a_full_disk_is_told_and_survived() -> None:
         return codes, [record.value for record in records_of(fetched.records, 0)]
 
     with World(3) as world:
-        codes, values = world.run(story(world))
+        codes, values = world.run(scenario(world))
     assert codes == [0, ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.KAFKA_STORAGE_ERROR, 0]
     assert values == [b"0", b"3"]

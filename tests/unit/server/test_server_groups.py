@@ -1,4 +1,4 @@
-"""Requests of groups as connections see them: who waits holds up nobody else, and answers keep their order."""
+"""Group requests on connections: waiting members block no other connection, and responses keep their order."""
 
 import asyncio
 import struct
@@ -24,7 +24,7 @@ WAITING = {"group.initial.rebalance.delay.ms": "3000000"}
 
 
 class Client:
-    """Sends without waiting for answers."""
+    """A client that sends without waiting for responses."""
 
     async def connect(self, broker: AsyncBroker) -> "Client":
         host, _, port = broker.bootstrap.rpartition(":")
@@ -34,9 +34,9 @@ class Client:
     def send(self, request: Message, version: int, correlation_id: int = 1) -> None:
         self.writer.write(framed(request_bytes(request, version, correlation_id)))
 
-    async def receive(self, asked: type[Message], version: int) -> tuple[int, Any]:
+    async def receive(self, request_type: type[Message], version: int) -> tuple[int, Any]:
         size = struct.unpack(">i", await asyncio.wait_for(self.reader.readexactly(4), 10))[0]
-        return read_response(asked, version, await self.reader.readexactly(size))
+        return read_response(request_type, version, await self.reader.readexactly(size))
 
     async def ask(self, request: Message, version: int) -> Any:
         self.send(request, version)
@@ -62,16 +62,16 @@ async def found(broker: AsyncBroker) -> Client:
 
 
 async def members_of(broker: AsyncBroker, group: str) -> int:
-    """How many the group's shard knows."""
+    """Return the number of members in the group."""
     from ottla.wire.messages.describe_groups import DescribeGroupsRequest
 
     client = await Client().connect(broker)
-    answer = await client.ask(DescribeGroupsRequest(groups=[group]), 5)
+    response = await client.ask(DescribeGroupsRequest(groups=[group]), 5)
     client.writer.close()
-    return len(answer.groups[0].members)
+    return len(response.groups[0].members)
 
 
-async def test_who_waits_holds_up_nobody_else():
+async def test_waiting_member_blocks_no_other_connection():
     async with AsyncBroker(config=WAITING) as broker:
         waiting, other = await found(broker), await found(broker)
         waiting.send(join(), JOIN_VERSION)
@@ -84,8 +84,8 @@ async def test_who_waits_holds_up_nobody_else():
         assert (await other.ask(commit, 8)).topics[0].partitions[0].error_code == 0
 
 
-async def test_answers_of_one_connection_keep_their_order():
-    """A heartbeat behind a JoinGroup is answered after it, however long that takes."""
+async def test_responses_on_a_connection_keep_their_order():
+    """The response to a Heartbeat sent after a JoinGroup follows that of the JoinGroup, however long it takes."""
     async with AsyncBroker() as broker:
         client = await found(broker)
         client.send(join(), JOIN_VERSION, 7)
@@ -100,8 +100,8 @@ async def test_answers_of_one_connection_keep_their_order():
         assert [(found[0], found[1].error_code) for found in (first, second)] == [(8, 25), (9, 24)]
 
 
-async def test_a_client_that_goes_while_it_waits():
-    """The group goes on without it, and the node does not mind."""
+async def test_client_may_disconnect_while_it_waits():
+    """The group accepts further members, and no request fails."""
     async with AsyncBroker(config=WAITING) as broker:
         client = await found(broker)
         client.send(join(), JOIN_VERSION)
@@ -116,7 +116,7 @@ async def test_a_client_that_goes_while_it_waits():
         assert broker.node._server.failed == 0
 
 
-async def test_a_node_that_stops_does_not_wait_for_members():
+async def test_stop_does_not_wait_for_members():
     async with AsyncBroker(config=WAITING) as broker:
         client = await found(broker)
         client.send(join(), JOIN_VERSION)
@@ -126,8 +126,8 @@ async def test_a_node_that_stops_does_not_wait_for_members():
         assert await client.reader.read() == b""
 
 
-async def test_clients_do_not_write_to_the_topic_of_groups():
-    """By id as by name, small or large, with an answer or without."""
+async def test_clients_cannot_produce_to_the_offsets_topic():
+    """Whether the batch is small, large or compressed."""
     async with AsyncBroker() as broker:
         client = await found(broker)
         topic = broker.node.broker.image.topics_by_name[OFFSETS_TOPIC]

@@ -1,4 +1,4 @@
-"""Memory for unfinished frames: no more than arrived, or than the budget lets in."""
+"""Memory of incomplete frames: proportional to the bytes received, and limited by the budget."""
 
 import sys
 import weakref
@@ -16,7 +16,7 @@ FRAME_MAX = 100 << 20
 
 
 class Stream:
-    """A connection of which it is noted when it may not be read and when it may again."""
+    """A connection that records when it has to wait for memory and when it gets it."""
 
     def __init__(self, buffers: ReceiveBufferPool) -> None:
         self.frames: list[int] = []
@@ -35,14 +35,14 @@ class Stream:
 
     def feed(self, data: bytes) -> None:
         while data:
-            room = self.reader.get_buffer(len(data))
-            size = min(len(room), len(data))
-            room[:size] = data[:size]
+            space = self.reader.get_buffer(len(data))
+            size = min(len(space), len(data))
+            space[:size] = data[:size]
             data = data[size:]
             self.reader.received(size)
 
 
-def test_an_announced_size_costs_what_arrived() -> None:
+def test_announced_size_allocates_only_what_arrived() -> None:
     buffers = ReceiveBufferPool()
     stream = Stream(buffers)
     stream.feed(pack(">i", FRAME_MAX) + bytes(1000))
@@ -51,7 +51,7 @@ def test_an_announced_size_costs_what_arrived() -> None:
     assert buffers.owned_bytes < 3 << 20
 
 
-def test_a_frame_that_grew_arrives_whole() -> None:
+def test_growing_buffer_gives_the_complete_frame() -> None:
     buffers = ReceiveBufferPool()
     stream = Stream(buffers)
     body = bytes(range(256)) * 20_000
@@ -60,7 +60,7 @@ def test_a_frame_that_grew_arrives_whole() -> None:
     assert buffers.owned_bytes == 0
 
 
-def test_many_who_announce_a_megabyte_get_less_once_there_are_many() -> None:
+def test_preallocation_stops_at_the_total_limit() -> None:
     buffers = ReceiveBufferPool()
     streams = [Stream(buffers) for _ in range(1000)]
     for stream in streams:
@@ -71,7 +71,7 @@ def test_many_who_announce_a_megabyte_get_less_once_there_are_many() -> None:
     assert buffers.owned_bytes == 0
 
 
-def test_a_large_frame_waits_for_room_and_a_small_one_does_not() -> None:
+def test_large_frames_wait_for_memory_and_small_ones_do_not() -> None:
     buffers = ReceiveBufferPool(budget_bytes=1_000_000)
     holder, waiting, small = Stream(buffers), Stream(buffers), Stream(buffers)
     holder.feed(pack(">i", 1_000_000) + b"x")
@@ -91,7 +91,7 @@ def test_a_large_frame_waits_for_room_and_a_small_one_does_not() -> None:
     assert (buffers.reserved_bytes, buffers.owned_bytes, buffers.waiting_count) == (0, 0, 0)
 
 
-def test_those_who_wait_are_let_in_in_their_order_and_the_dead_give_way() -> None:
+def test_waiting_frames_get_memory_in_order_and_closed_ones_are_skipped() -> None:
     buffers = ReceiveBufferPool(budget_bytes=100_000)
     holder, *waiting = [Stream(buffers) for _ in range(4)]
     holder.feed(pack(">i", 100_000) + b"x")
@@ -106,8 +106,8 @@ def test_those_who_wait_are_let_in_in_their_order_and_the_dead_give_way() -> Non
     assert (buffers.reserved_bytes, buffers.owned_bytes) == (0, 0)
 
 
-def test_what_arrives_before_reading_stops_is_kept() -> None:
-    """The kernel may hand over a little more to one who has to wait, even the whole frame and the beginning of the next."""
+def test_bytes_that_arrive_before_the_pause_are_kept() -> None:
+    """The kernel may deliver more before the socket is paused, even the rest of the frame and part of the next."""
     buffers = ReceiveBufferPool(budget_bytes=100_000)
     holder, waiting = Stream(buffers), Stream(buffers)
     holder.feed(pack(">i", RECEIVE_BYTES) + b"x")
@@ -121,8 +121,8 @@ def test_what_arrives_before_reading_stops_is_kept() -> None:
     assert (buffers.reserved_bytes, buffers.owned_bytes, buffers.waiting_count) == (0, 0, 0)
 
 
-def test_a_buffer_is_let_go_with_its_frame_and_with_its_connection() -> None:
-    """Also one that is too large to be kept for others; and a connection that is gone is held by nothing that it held."""
+def test_buffers_are_released_with_their_frame_or_connection() -> None:
+    """Also buffers too large for the pool; and no reference cycle keeps a closed connection alive."""
 
     class Watched(ReceiveBufferPool):
         def release(self, buffer: bytearray) -> None:
@@ -135,6 +135,6 @@ def test_a_buffer_is_let_go_with_its_frame_and_with_its_connection() -> None:
     stream.reader.release()
     assert len(seen) == 2
     assert [sys.getrefcount(buffer) for buffer in seen] == [3, 3]  # the list, the name and the argument
-    gone = weakref.ref(stream)
+    reference = weakref.ref(stream)
     del stream
-    assert gone() is None
+    assert reference() is None
