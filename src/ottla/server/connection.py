@@ -327,7 +327,7 @@ class ServerConnection:
         version = max(version, 0)
         if not isinstance(response, _IMMEDIATE):
             if asyncio.isfuture(response):  # waits for other clients: no task, not logged as slow
-                response.add_done_callback(partial(self._on_answered, api, version, correlation_id))
+                response.add_done_callback(partial(self._on_future_done, api, version, correlation_id))
             else:
                 self.start_task(self._finish(api, version, correlation_id, response))
             return self.defer()
@@ -338,9 +338,9 @@ class ServerConnection:
     async def _finish(self, api: Api, version: int, correlation_id: int, response: Any) -> None:
         self.complete_deferred([self.encode_response(api, version, correlation_id, await response)])
 
-    def _on_answered(self, api: Api, version: int, correlation_id: int, answered: "asyncio.Future[Any]") -> None:
+    def _on_future_done(self, api: Api, version: int, correlation_id: int, future: "asyncio.Future[Any]") -> None:
         try:
-            self.complete_deferred([self.encode_response(api, version, correlation_id, answered.result())])
+            self.complete_deferred([self.encode_response(api, version, correlation_id, future.result())])
         except Exception as error:
             self._server.on_failure(self, error)
             self.abort()

@@ -1,7 +1,7 @@
 """The state of a connection: what it waits for, and so what becomes of the bytes that arrive.
 
-A connection is in exactly one `State` and leaves it only as `TRANSITIONS` allows. A request that is answered in the
-same callback changes no state. In READY requests are handled as they arrive. In every other open state arriving bytes
+A connection is in exactly one `State` and leaves it only as `TRANSITIONS` allows. A request that is handled in
+one callback changes no state. In READY requests are handled as they arrive. In every other open state arriving bytes
 are kept and pause the socket, so that TCP holds back the client; the return to READY handles them and resumes it.
 
     MUTED --unmute--> READY                                            the server admits the connection
@@ -33,8 +33,8 @@ class State(Enum):
     WAITING_FOR_MEMORY = "receive memory, for a large request", False, True
     WAITING_FOR_MEMORY_BLOCKED = "receive memory, and a client that does not read", False, True
     BLOCKED = "a client that does not read its responses", False, True
-    CLOSING = "the end: the broker has closed it, and sends what it had answered before", False, False
-    CLOSED = "nothing any more", False, False
+    CLOSING = "the end; responses that were sent before may still be leaving", False, False
+    CLOSED = "nothing", False, False
 
     def __init__(self, waits_for: str, handles_requests: bool, is_open: bool) -> None:
         self.waits_for = waits_for

@@ -155,12 +155,12 @@ class FrameReader:
         "_frame_max",
         "_handle",
         "_handled",
+        "_limit",
         "_on_memory_available",
         "_on_memory_exhausted",
         "_own",
         "_own_view",
         "_reserved",
-        "_room",
         "_should_yield",
         "_target",
     )
@@ -184,7 +184,7 @@ class FrameReader:
         self._own: bytearray | None = None
         self._own_view = buffers.shared_view
         self._filled = 0
-        self._room = 0  # how much of the own buffer may be filled
+        self._limit = 0  # how much of the own buffer may be filled
         self._target = 0  # how many bytes are needed before a frame can be handled
         self._reserved = 0
         self._handled: bytearray | None = None  # the buffer whose frames are being handled, unless `retain` took it
@@ -193,10 +193,10 @@ class FrameReader:
         if self._own is None:
             return self._buffers.shared_view
         filled, target = self._filled, self._target
-        if filled == self._room:
+        if filled == self._limit:
             # Stored bytes need not begin a frame; a little more may arrive before the socket is paused.
             self._grow(min(target, 2 * filled) if filled < target else filled + POOLED_GRAIN_BYTES)
-        return self._own_view[filled : self._room]
+        return self._own_view[filled : self._limit]
 
     def received(self, size: int) -> None:
         """Handle the frames that are complete. Raises `BadFrame` if a frame size is invalid."""
@@ -321,7 +321,7 @@ class FrameReader:
         self._own = own
         self._own_view = memoryview(own)
         self._filled = rest
-        self._room = size
+        self._limit = size
         self._target = target
 
     def _reserve(self, rest: int, target: int, size: int) -> int:
@@ -339,17 +339,17 @@ class FrameReader:
             size, self._reserved = self._reserved, 0
             self._buffers.release_reservation(size)
 
-    def _grow(self, room: int) -> None:
-        """Let `room` bytes of the buffer be filled, moving to a larger one if necessary."""
+    def _grow(self, limit: int) -> None:
+        """Let `limit` bytes of the buffer be filled, moving to a larger one if necessary."""
         own = self._own
         assert own is not None
-        if len(own) < room:
-            larger = self._buffers.take(room)
+        if len(own) < limit:
+            larger = self._buffers.take(limit)
             larger[: self._filled] = memoryview(own)[: self._filled]
             self._buffers.release(own)
             self._own = larger
             self._own_view = memoryview(larger)
-        self._room = room
+        self._limit = limit
 
 
 def _has_views(buffer: bytearray) -> bool:
