@@ -56,7 +56,7 @@ def round_trip(bootstrap: str) -> None:
         raise SystemExit("records were not acknowledged within 30 s")
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "unused", "enable.auto.commit": False})
     consumer.assign([TopicPartition("wheel", 0, 0)])
-    got: list[bytes] = []
+    got: list[bytes | None] = []
     while len(got) < RECORDS:
         messages = consumer.consume(RECORDS, timeout=30)
         if not messages or any(message.error() for message in messages):

@@ -77,7 +77,7 @@ def check_responses(sent, frames, apis):
     for frame in frames:
         correlation_id = int.from_bytes(frame[:4], "big", signed=True)
         matching = (request for request in rest if _head(request)[2] == correlation_id)
-        assert any(is_response(frame, *_head(request)[:2], apis) for request in matching), (
+        assert any(is_response(frame, _head(request)[0], _head(request)[1], apis) for request in matching), (
             f"{frame[:100]!r} is no response to any request that was sent"
         )
 

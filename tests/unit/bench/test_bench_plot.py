@@ -72,8 +72,9 @@ def test_nothing_lies_outside_of_the_picture(kind):
 
 
 def test_text_follows_the_readers_scheme():
-    style = re.search(r"<style>(.*)</style>", draw(BARS))[1]
-    assert "prefers-color-scheme:dark" in style
+    style = re.search(r"<style>(.*)</style>", draw(BARS))
+    assert style is not None
+    assert "prefers-color-scheme:dark" in style[1]
 
 
 def test_ticks_are_round_and_reach_the_largest():

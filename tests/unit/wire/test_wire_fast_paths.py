@@ -294,7 +294,7 @@ def test_fetch_answers_are_packed_alike(version, correlation_id, error, session_
         [
             (
                 topic_id if version >= 13 else name.encode(),
-                [PartitionFetchResult(*answer[:6], len(answer[6]), packed_tags(answer[7])) for answer in partitions],
+                [PartitionFetchResult(*(*answer[:6], len(answer[6]), packed_tags(answer[7]))) for answer in partitions],
             )
             for topic_id, name, partitions in topics
         ],
