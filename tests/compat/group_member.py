@@ -79,7 +79,7 @@ def run_confluent(bootstrap: str, group: str, topic: str, assignor: str, instanc
             except KafkaException as error:
                 if error.args[0].code() not in expected:
                     raise
-                emit(refused=repr(error))
+                emit(rejected=repr(error))
         now = sorted(found.partition for found in consumer.assignment())
         if now != owned:
             owned = now
@@ -124,7 +124,7 @@ def run_kafka_python(bootstrap: str, group: str, topic: str, assignor: str, inst
                 consumer.commit()
                 emit(committed=True)
             except (CommitFailedError, KafkaError) as error:
-                emit(refused=repr(error))
+                emit(rejected=repr(error))
         now = sorted(place.partition for place in consumer.assignment())
         if now != owned:
             owned = now
@@ -169,7 +169,7 @@ def run_aiokafka(bootstrap: str, group: str, topic: str, assignor: str, instance
                     await consumer.commit()
                     emit(committed=True)
                 except (CommitFailedError, IllegalStateError) as error:
-                    emit(refused=repr(error))
+                    emit(rejected=repr(error))
             now = sorted(place.partition for place in consumer.assignment())
             if now != owned:
                 owned = now

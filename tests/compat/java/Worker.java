@@ -180,17 +180,17 @@ public final class Worker {
 
     private static JsonNode offsets(JsonNode request) {
         String topic = request.get("topic").asText();
-        List<TopicPartition> asked = new ArrayList<>();
-        request.get("partitions").forEach(partition -> asked.add(new TopicPartition(topic, partition.asInt())));
+        List<TopicPartition> requested = new ArrayList<>();
+        request.get("partitions").forEach(partition -> requested.add(new TopicPartition(topic, partition.asInt())));
         ObjectNode answer = JSON.createObjectNode();
         try (KafkaConsumer<byte[], byte[]> consumer = new KafkaConsumer<>(settings(request))) {
             JsonNode at = request.get("at");
             if (at.isTextual()) {
-                Map<TopicPartition, Long> found = at.asText().equals("earliest") ? consumer.beginningOffsets(asked) : consumer.endOffsets(asked);
+                Map<TopicPartition, Long> found = at.asText().equals("earliest") ? consumer.beginningOffsets(requested) : consumer.endOffsets(requested);
                 found.forEach((partition, offset) -> answer.put(String.valueOf(partition.partition()), offset));
             } else {
                 Map<TopicPartition, Long> times = new HashMap<>();
-                asked.forEach(partition -> times.put(partition, at.asLong()));
+                requested.forEach(partition -> times.put(partition, at.asLong()));
                 consumer.offsetsForTimes(times).forEach((partition, found) ->
                     answer.put(String.valueOf(partition.partition()), found == null ? null : (Long) found.offset()));
             }

@@ -33,13 +33,13 @@ var codecs = map[string]kgo.CompressionCodec{
 	"lz4": kgo.Lz4Compression(), "zstd": kgo.ZstdCompression(),
 }
 
-var telling sync.Mutex // rebalance callbacks run in other goroutines than polls
+var emitLock sync.Mutex // rebalance callbacks run in other goroutines than polls
 
-func tell(name string, value any) {
+func emit(name string, value any) {
 	line, err := json.Marshal(map[string]any{name: value})
 	check(err)
-	telling.Lock()
-	defer telling.Unlock()
+	emitLock.Lock()
+	defer emitLock.Unlock()
 	fmt.Println(string(line))
 }
 
@@ -68,14 +68,14 @@ func (o *owned) gained(_ context.Context, _ *kgo.Client, given map[string][]int3
 	defer o.mutex.Unlock()
 	o.partitions = append(o.partitions, given[o.topic]...)
 	slices.Sort(o.partitions)
-	tell("owns", o.partitions)
+	emit("owns", o.partitions)
 }
 
-func (o *owned) lost(_ context.Context, _ *kgo.Client, gone map[string][]int32) {
+func (o *owned) lost(_ context.Context, _ *kgo.Client, revoked map[string][]int32) {
 	o.mutex.Lock()
 	defer o.mutex.Unlock()
-	o.partitions = slices.DeleteFunc(o.partitions, func(partition int32) bool { return slices.Contains(gone[o.topic], partition) })
-	tell("owns", o.partitions)
+	o.partitions = slices.DeleteFunc(o.partitions, func(partition int32) bool { return slices.Contains(revoked[o.topic], partition) })
+	emit("owns", o.partitions)
 }
 
 func member(words []string) {
@@ -106,17 +106,17 @@ func member(words []string) {
 			if len(part.Records) == 0 {
 				return
 			}
-			said := []int64{int64(part.Partition)}
+			offsets := []int64{int64(part.Partition)}
 			for _, record := range part.Records {
-				said = append(said, record.Offset)
+				offsets = append(offsets, record.Offset)
 			}
-			tell("read", said)
+			emit("read", offsets)
 		})
 		if !fetches.Empty() {
 			if err := client.CommitUncommittedOffsets(context.Background()); err != nil {
-				tell("refused", err.Error())
+				emit("rejected", err.Error())
 			} else {
-				tell("committed", true)
+				emit("committed", true)
 			}
 		}
 		client.AllowRebalance()
@@ -160,7 +160,7 @@ func produce(words []string) {
 			sent[result.Record.Partition] = result.Record.Offset
 		}
 	}
-	tell("sent", sent)
+	emit("sent", sent)
 }
 
 func main() {

@@ -10,7 +10,7 @@
 const readline = require("node:readline");
 const { CompressionTypes, Kafka, logLevel } = require("kafkajs");
 
-const tell = (event) => process.stdout.write(JSON.stringify(event) + "\n");
+const emit = (event) => process.stdout.write(JSON.stringify(event) + "\n");
 const fromText = (text) => (text === null ? null : Buffer.from(text, "base64"));
 
 function connectTo(bootstrap) {
@@ -26,20 +26,20 @@ async function member(bootstrap, groupId, topic, assignor, sessionTimeout, heart
     groupId, sessionTimeout: Number(sessionTimeout), heartbeatInterval: Number(heartbeatInterval), rebalanceTimeout: 10000,
     maxWaitTimeInMs: 100, metadataMaxAge: 1000,
   });
-  consumer.on(consumer.events.GROUP_JOIN, ({ payload }) => tell({ owns: [...(payload.memberAssignment[topic] ?? [])].sort() }));
-  consumer.on(consumer.events.REBALANCING, () => tell({ owns: [] }));
+  consumer.on(consumer.events.GROUP_JOIN, ({ payload }) => emit({ owns: [...(payload.memberAssignment[topic] ?? [])].sort() }));
+  consumer.on(consumer.events.REBALANCING, () => emit({ owns: [] }));
   await consumer.connect();
   await consumer.subscribe({ topics: [topic], fromBeginning: true });
   const eachBatch = async ({ batch, isRunning, isStale, resolveOffset, heartbeat }) => {
     if (!isRunning() || isStale() || batch.messages.length === 0) return;
-    tell({ read: [batch.partition, ...batch.messages.map((message) => Number(message.offset))] });
+    emit({ read: [batch.partition, ...batch.messages.map((message) => Number(message.offset))] });
     resolveOffset(batch.lastOffset());
     try {
       await consumer.commitOffsets([{ topic, partition: batch.partition, offset: String(BigInt(batch.lastOffset()) + 1n) }]);
-      tell({ committed: true });
+      emit({ committed: true });
     } catch (error) {
       // The member was removed. A consumer that gets this error here stops; one that gets it from a heartbeat rejoins.
-      tell({ refused: String(error) });
+      emit({ rejected: String(error) });
     }
     await heartbeat();
   };
@@ -63,7 +63,7 @@ async function produce(bootstrap, topic, codec) {
   await producer.connect();
   const compression = { none: CompressionTypes.None, gzip: CompressionTypes.GZIP }[codec];
   const sent = await producer.send({ topic, messages, acks: -1, compression });
-  tell({ sent: Object.fromEntries(sent.map((answer) => [answer.partition, Number(answer.baseOffset)])) });
+  emit({ sent: Object.fromEntries(sent.map((response) => [response.partition, Number(response.baseOffset)])) });
   await producer.disconnect();
 }
 
