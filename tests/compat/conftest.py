@@ -166,8 +166,8 @@ def create_topic(bootstrap: str, name: str, partitions: int, configs: dict[str, 
 def wait_for_leader(bootstrap: str, name: str, partitions: int) -> None:
     """Wait until the leader is ready: before, records sent with acks=0 are lost silently."""
     host, _, port = bootstrap.rpartition(":")
-    asked = [ListOffsetsPartition(partition_index=index, timestamp=-1) for index in range(partitions)]
-    request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=name, partitions=asked)])
+    requested = [ListOffsetsPartition(partition_index=index, timestamp=-1) for index in range(partitions)]
+    request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=name, partitions=requested)])
     deadline = time.monotonic() + 30
     with RawConnection((host, int(port))) as connection:
         while any(partition.error_code for partition in connection.call(request, 7).topics[0].partitions):

@@ -32,25 +32,25 @@ def test_all_fields_round_trip(broker: Broker, client: Client, make_topic: MakeT
     """Null, empty and duplicate keys, values and headers; timestamps; contiguous offsets from 0."""
     topic = make_topic(PARTITIONS)
     records = [record for record in contents_corpus(PARTITIONS) if client.can_send(record)]
-    wanted = expected(client, records)
+    expected_records = expected(client, records)
     before = int(time.time() * 1000)
     offsets = client.produce(broker.bootstrap, topic, records, codec=codec)
     after = int(time.time() * 1000)
-    found = read_all(client, broker, topic, {partition: len(sent) for partition, sent in wanted.items()})
+    found = read_all(client, broker, topic, {partition: len(sent) for partition, sent in expected_records.items()})
 
     assert {partition: [record.offset for record in read] for partition, read in found.items()} == {
-        partition: list(range(len(sent))) for partition, sent in wanted.items()
+        partition: list(range(len(sent))) for partition, sent in expected_records.items()
     }
     if (
         client.name == "kcat"
     ):  # kcat cannot set timestamps, print their type, or print line breaks in headers unambiguously
         assert {partition: without_time(read) for partition, read in found.items()} == {
             partition: [Sent(r.partition, r.key, r.value, r.headers) for r in sent]
-            for partition, sent in wanted.items()
+            for partition, sent in expected_records.items()
         }
         assert all(before <= record.timestamp_ms <= after for read in found.values() for record in read)
         return
-    assert {partition: [record.contents() for record in read] for partition, read in found.items()} == wanted
+    assert {partition: [record.contents() for record in read] for partition, read in found.items()} == expected_records
     assert not any(record.append_time for read in found.values() for record in read)
     next_offset: Counter[int] = Counter()
     for record, offset in zip(records, offsets, strict=True):

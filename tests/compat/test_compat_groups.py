@@ -84,13 +84,13 @@ class Topic:
         """Return the committed offsets, once the coordinator is loaded."""
         request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=self.group, topics=None)])
         with RawConnection(self.address) as connection:
-            answer = connection.call(request, 8)
-            while answer.groups[0].error_code in LOADING:
-                answer = connection.call(request, 8)
-        assert answer.groups[0].error_code == 0, answer
+            response = connection.call(request, 8)
+            while response.groups[0].error_code in LOADING:
+                response = connection.call(request, 8)
+        assert response.groups[0].error_code == 0, response
         return {
             found.partition_index: found.committed_offset
-            for topic in answer.groups[0].topics
+            for topic in response.groups[0].topics
             for found in topic.partitions
         }
 

@@ -98,10 +98,10 @@ def call(broker: BrokerProcess, request: Message, version: int) -> Any:
 
 def directories(broker: BrokerProcess) -> dict[str, str]:
     """Return the directory name of each partition."""
-    answer = call(broker, DescribeLogDirsRequest(topics=None), 4)
+    response = call(broker, DescribeLogDirsRequest(topics=None), 4)
     return {
         f"{topic.name}-{partition.partition_index}": os.path.basename(result.log_dir)
-        for result in answer.results
+        for result in response.results
         for topic in result.topics
         for partition in topic.partitions
         if not partition.is_future_key
@@ -164,14 +164,14 @@ def test_kafka_and_ottla_share_two_directories(tmp_path: Path) -> None:
         produce(ottla.bootstrap, "plain", {"more": "more"}, 1)
         moved_from = directories(ottla)["plain-0"]
         target = str(tmp_path / ("b" if moved_from == "a" else "a"))
-        answer = call(
+        response = call(
             ottla,
             AlterReplicaLogDirsRequest(
                 dirs=[AlterReplicaLogDir(path=target, topics=[AlterReplicaLogDirTopic(name="plain", partitions=[0])])]
             ),
             2,
         )
-        assert answer.results[0].partitions[0].error_code == 0
+        assert response.results[0].partitions[0].error_code == 0
         deadline = time.monotonic() + 30
         while directories(ottla)["plain-0"] == moved_from:
             assert time.monotonic() < deadline

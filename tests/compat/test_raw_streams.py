@@ -215,8 +215,8 @@ def test_slow_reader_is_throttled_without_affecting_others(broker: Broker, ready
         assert other.call(produce(ready_topic, value), 11).responses[0].partition_responses[0].error_code == 0
         other.call(fetch(ready_topic, 0, partition_max_bytes=20_000_000), 12)
         before = resident_bytes(broker.process.pid) if broker.process else 0
-        asked = fetch(ready_topic, 0, partition_max_bytes=20_000_000)
-        slow.send_bytes(b"".join(framed(request_bytes(asked, 12, i)) for i in range(pipelined)))
+        requested = fetch(ready_topic, 0, partition_max_bytes=20_000_000)
+        slow.send_bytes(b"".join(framed(request_bytes(requested, 12, i)) for i in range(pipelined)))
         slow_answers = 0
         waits = []
         for _ in range(200):

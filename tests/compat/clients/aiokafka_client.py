@@ -52,8 +52,8 @@ class AiokafkaClient:
                 for record in records
             ]
             await producer.flush()
-            answers = [await future for future in futures]
-        return [-1 if answer is None else answer.offset for answer in answers]
+            responses = [await future for future in futures]
+        return [-1 if response is None else response.offset for response in responses]
 
     def consume(self, bootstrap: str, topic: str, start: Mapping[int, int], end: Mapping[int, int]) -> list[Read]:
         return asyncio.run(self._consume(bootstrap, topic, start, end))
@@ -85,14 +85,14 @@ class AiokafkaClient:
     async def _offsets(self, bootstrap: str, topic: str, partitions: Sequence[int], at: At) -> dict[int, int | None]:
         from aiokafka import TopicPartition
 
-        asked = [TopicPartition(topic, partition) for partition in partitions]
+        requested = [TopicPartition(topic, partition) for partition in partitions]
         async with self._consumer(bootstrap) as consumer:
-            consumer.assign(asked)
+            consumer.assign(requested)
             if at == "earliest":
-                return {key.partition: offset for key, offset in (await consumer.beginning_offsets(asked)).items()}
+                return {key.partition: offset for key, offset in (await consumer.beginning_offsets(requested)).items()}
             if at == "latest":
-                return {key.partition: offset for key, offset in (await consumer.end_offsets(asked)).items()}
-            found = await consumer.offsets_for_times(dict.fromkeys(asked, at))
+                return {key.partition: offset for key, offset in (await consumer.end_offsets(requested)).items()}
+            found = await consumer.offsets_for_times(dict.fromkeys(requested, at))
             return {key.partition: None if entry is None else entry.offset for key, entry in found.items()}
 
     def partition_count(self, bootstrap: str, topic: str) -> int:

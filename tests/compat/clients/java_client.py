@@ -62,7 +62,7 @@ class JavaClient:
 
     def consume(self, bootstrap: str, topic: str, start: Mapping[int, int], end: Mapping[int, int]) -> list[Read]:
         config = self._consumer_config(bootstrap)
-        answer = self._jvm.call("consume", topic=topic, config=config, start=start, end=end)
+        response = self._jvm.call("consume", topic=topic, config=config, start=start, end=end)
         return [
             Read(
                 record["partition"],
@@ -73,14 +73,14 @@ class JavaClient:
                 record["timestamp"],
                 record["timestamp_type"] == "LogAppendTime",
             )
-            for record in answer
+            for record in response
         ]
 
     def offsets(self, bootstrap: str, topic: str, partitions: Sequence[int], at: At) -> dict[int, int | None]:
-        answer = self._jvm.call(
+        response = self._jvm.call(
             "offsets", topic=topic, config=self._consumer_config(bootstrap), partitions=list(partitions), at=at
         )
-        return {int(partition): offset for partition, offset in answer.items()}
+        return {int(partition): offset for partition, offset in response.items()}
 
     def partition_count(self, bootstrap: str, topic: str) -> int:
         config = {**self._consumer_config(bootstrap), "allow.auto.create.topics": "true"}

@@ -48,15 +48,15 @@ class Jvm:
         line = process.stdout.readline()
         if not line:
             raise RuntimeError(f"the Java worker ended with status {process.wait()}")
-        answer = json.loads(line)
-        if "error" in answer:
-            raise RuntimeError(answer["error"])
-        return answer["ok"]
+        response = json.loads(line)
+        if "error" in response:
+            raise RuntimeError(response["error"])
+        return response["ok"]
 
     def tool(self, name: str, *args: str, stdin: bytes = b"") -> ToolResult:
         """Run the `main` of one of Kafka's tools, given its class name."""
-        answer = self.call("tool", **{"class": name, "args": list(args), "stdin": base64.b64encode(stdin).decode()})
-        return ToolResult(answer["status"], answer["out"], answer["err"])
+        response = self.call("tool", **{"class": name, "args": list(args), "stdin": base64.b64encode(stdin).decode()})
+        return ToolResult(response["status"], response["out"], response["err"])
 
     def stop(self) -> None:
         if self._process is not None:

@@ -75,14 +75,14 @@ class KafkaPythonClient:
     def offsets(self, bootstrap: str, topic: str, partitions: Sequence[int], at: At) -> dict[int, int | None]:
         from kafka import TopicPartition
 
-        asked = [TopicPartition(topic, partition) for partition in partitions]
+        requested = [TopicPartition(topic, partition) for partition in partitions]
         consumer = self._consumer(bootstrap)
         try:
             if at == "earliest":
-                return {key.partition: offset for key, offset in consumer.beginning_offsets(asked).items()}
+                return {key.partition: offset for key, offset in consumer.beginning_offsets(requested).items()}
             if at == "latest":
-                return {key.partition: offset for key, offset in consumer.end_offsets(asked).items()}
-            found = consumer.offsets_for_times(dict.fromkeys(asked, at))
+                return {key.partition: offset for key, offset in consumer.end_offsets(requested).items()}
+            found = consumer.offsets_for_times(dict.fromkeys(requested, at))
             return {key.partition: None if entry is None else entry.offset for key, entry in found.items()}
         finally:
             consumer.close()

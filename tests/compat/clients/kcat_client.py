@@ -106,12 +106,12 @@ class KcatClient:
 
     def offsets(self, bootstrap: str, topic: str, partitions: Sequence[int], at: At) -> dict[int, int | None]:
         moment = {"earliest": -2, "latest": -1}[at] if isinstance(at, str) else at
-        answer: dict[int, int | None] = {}
+        response: dict[int, int | None] = {}
         for partition in partitions:
             out = self._run(bootstrap, "-Q", "-t", f"{topic}:{partition}:{moment}").decode()
             offset = int(re.fullmatch(rf"{re.escape(topic)} \[{partition}\] offset (-?\d+)\s*", out)[1])  # type: ignore[index]
-            answer[partition] = None if offset < 0 else offset
-        return answer
+            response[partition] = None if offset < 0 else offset
+        return response
 
     def partition_count(self, bootstrap: str, topic: str) -> int:
         for _ in range(50):

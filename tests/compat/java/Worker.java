@@ -63,22 +63,22 @@ public final class Worker {
     }
 
     public static void main(String[] args) throws Exception {
-        PrintStream answers = System.out;
+        PrintStream responses = System.out;
         System.setOut(System.err); // stdout is only for responses
         Exit.setExitProcedure((status, message) -> { exit(status); });
         Exit.setHaltProcedure((status, message) -> { exit(status); });
         Exit.setShutdownHookAdder((name, hook) -> HOOKS.add(hook));
         BufferedReader requests = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8), 1 << 20);
         for (String line = requests.readLine(); line != null; line = requests.readLine()) {
-            ObjectNode answer = JSON.createObjectNode();
+            ObjectNode response = JSON.createObjectNode();
             try {
-                answer.set("ok", serve(JSON.readTree(line)));
+                response.set("ok", serve(JSON.readTree(line)));
             } catch (Throwable failure) {
                 Throwable cause = failure instanceof ExecutionException && failure.getCause() != null ? failure.getCause() : failure;
-                answer.put("error", cause.getClass().getName() + ": " + cause.getMessage());
+                response.put("error", cause.getClass().getName() + ": " + cause.getMessage());
             }
-            answers.println(JSON.writeValueAsString(answer));
-            answers.flush();
+            responses.println(JSON.writeValueAsString(response));
+            responses.flush();
         }
     }
 
@@ -182,20 +182,20 @@ public final class Worker {
         String topic = request.get("topic").asText();
         List<TopicPartition> requested = new ArrayList<>();
         request.get("partitions").forEach(partition -> requested.add(new TopicPartition(topic, partition.asInt())));
-        ObjectNode answer = JSON.createObjectNode();
+        ObjectNode response = JSON.createObjectNode();
         try (KafkaConsumer<byte[], byte[]> consumer = new KafkaConsumer<>(settings(request))) {
             JsonNode at = request.get("at");
             if (at.isTextual()) {
                 Map<TopicPartition, Long> found = at.asText().equals("earliest") ? consumer.beginningOffsets(requested) : consumer.endOffsets(requested);
-                found.forEach((partition, offset) -> answer.put(String.valueOf(partition.partition()), offset));
+                found.forEach((partition, offset) -> response.put(String.valueOf(partition.partition()), offset));
             } else {
                 Map<TopicPartition, Long> times = new HashMap<>();
                 requested.forEach(partition -> times.put(partition, at.asLong()));
                 consumer.offsetsForTimes(times).forEach((partition, found) ->
-                    answer.put(String.valueOf(partition.partition()), found == null ? null : (Long) found.offset()));
+                    response.put(String.valueOf(partition.partition()), found == null ? null : (Long) found.offset()));
             }
         }
-        return answer;
+        return response;
     }
 
     private static JsonNode partitions(JsonNode request) {
@@ -240,10 +240,10 @@ public final class Worker {
             System.setOut(stdout);
             System.setErr(stderr);
         }
-        ObjectNode answer = JSON.createObjectNode();
-        answer.put("status", exitStatus == null ? 0 : exitStatus);
-        answer.put("out", out.toString(StandardCharsets.UTF_8));
-        answer.put("err", err.toString(StandardCharsets.UTF_8));
-        return answer;
+        ObjectNode response = JSON.createObjectNode();
+        response.put("status", exitStatus == null ? 0 : exitStatus);
+        response.put("out", out.toString(StandardCharsets.UTF_8));
+        response.put("err", err.toString(StandardCharsets.UTF_8));
+        return response;
     }
 }
