@@ -75,7 +75,7 @@ class ProducerHarness:
             found += ready
         return found
 
-    def answer(self, pending, code=0, base_offset=0, message=None, record_errors=None):
+    def respond(self, pending, code=0, base_offset=0, message=None, record_errors=None):
         """Give all partitions of a request the same result."""
         self.sender.on_response(pending)
         for queue, batch in pending.batches:

@@ -58,7 +58,7 @@ class ScriptedCluster:
     def names(self):
         return [name for _, name, _ in self.requests]
 
-    def answer(self, node, request, version):
+    def respond(self, node, request, version):
         match request:
             case ApiVersionsRequest() if version > self.api_versions_max:
                 return ApiVersionsResponse(error_code=35, api_keys=[ApiVersion(18, 0, self.api_versions_max)]), 0
@@ -138,11 +138,11 @@ class ScriptedConnection:
             if version >= kind.FLEXIBLE_FROM:
                 position = skip_tags(buffer, position, end)
             request, _ = decode(kind, version, bytes(view[position:end]))
-        answer, answer_version = cluster.answer(self.node, request, version)
+        response, response_version = cluster.respond(self.node, request, version)
         if isinstance(request, ProduceRequest) and request.acks == 0:
             return True
-        has_tags = key != 18 and version >= type(answer).FLEXIBLE_FROM
-        data = correlation_id.to_bytes(4, "big") + (b"\0" if has_tags else b"") + encode(answer, answer_version)
+        has_tags = key != 18 and version >= type(response).FLEXIBLE_FROM
+        data = correlation_id.to_bytes(4, "big") + (b"\0" if has_tags else b"") + encode(response, response_version)
         self.connection.write([len(data).to_bytes(4, "big") + data])
         return True
 

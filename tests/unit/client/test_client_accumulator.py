@@ -70,7 +70,7 @@ def test_memory_is_limited_and_released():
     woken = []
     harness.accumulator.call_when_memory_free(lambda: woken.append("memory"))
     ready = harness.poll()
-    harness.answer(ready[0], base_offset=5)
+    harness.respond(ready[0], base_offset=5)
     assert woken == ["memory"]
     assert harness.send(b"x" * 300, partition=0) is not None
     assert futures[0].peek() == (RecordMetadata("t", 0, 5, 1_700_000_000_000, -1, 300), None)

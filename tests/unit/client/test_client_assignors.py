@@ -78,8 +78,8 @@ def test_each_partition_goes_to_one_subscriber(assignor: Assignor, group: tuple[
     """Every partition of a subscribed topic gets one of its subscribers, others get none."""
     members, topics = group
     assignment = assignor.assign(members, topics)
-    wanted = {topic for member in members for topic in member.topics}
-    expected = sorted(p for topic in topics.counts if topic in wanted for p in topics.partitions(topic))
+    requested = {topic for member in members for topic in member.topics}
+    expected = sorted(p for topic in topics.counts if topic in requested for p in topics.partitions(topic))
     assert sorted(partition for partitions in assignment.values() for partition in partitions) == expected
     assert set(assignment) == {member.member_id for member in members}
     for member in members:

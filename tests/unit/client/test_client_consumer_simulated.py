@@ -72,10 +72,10 @@ async def consume(ports, method, records, random):
 
 async def inject_fault(world, random, ports, node):
     """Cause one fault, and return the running node."""
-    match random.choice(("crash", "answers lost", "partition")):
+    match random.choice(("crash", "responses lost", "partition")):
         case "crash":
             world.crash("node")
-        case "answers lost":
+        case "responses lost":
             world.fabric.cut("node", "consumer")
             await asyncio.sleep(random.uniform(0, 3))
             world.fabric.heal()

@@ -64,14 +64,14 @@ def start_join(settings=EAGER, topics=("t",)):
 
 def join(member, request, *, generation=1, leader="other", now_ms=0, protocol=None):
     """Respond to the join; return the SyncGroup it sends."""
-    answer = JoinGroupResponse(
+    response = JoinGroupResponse(
         member_id="m",
         generation_id=generation,
         leader=leader,
         protocol_type="consumer",
         protocol_name=protocol or member.settings.assignors[0].name,
     )
-    return sent(member.step(ResponseReceived(request, answer), now_ms), SyncGroupRequest)
+    return sent(member.step(ResponseReceived(request, response), now_ms), SyncGroupRequest)
 
 
 def stable(settings=EAGER, assigned=(T0, T1), generation=1):
@@ -111,8 +111,8 @@ def test_leader_computes_the_assignment():
         JoinGroupResponseMember(member_id="m", metadata=b"x"),
         JoinGroupResponseMember(member_id="n", metadata=b"y"),
     ]
-    answer = JoinGroupResponse(member_id="m", generation_id=5, leader="m", protocol_name="range", members=members)
-    assert member.step(ResponseReceived(request, answer), 0) == [ComputeAssignment("range", 5, tuple(members))]
+    response = JoinGroupResponse(member_id="m", generation_id=5, leader="m", protocol_name="range", members=members)
+    assert member.step(ResponseReceived(request, response), 0) == [ComputeAssignment("range", 5, tuple(members))]
     effects = member.step(AssignmentComputed(5, {"n": b"2", "m": b"1"}), 0)
     assert sent(effects, SyncGroupRequest) == SyncGroupRequest(
         group_id="g",
@@ -130,8 +130,10 @@ def test_leader_computes_the_assignment():
 def test_leader_skips_the_assignment_on_request():
     """A returning static leader keeps the assignment of its generation."""
     member, request = start_join(STATIC)
-    answer = JoinGroupResponse(member_id="m", generation_id=5, leader="m", protocol_name="range", skip_assignment=True)
-    assert sent(member.step(ResponseReceived(request, answer), 0), SyncGroupRequest).assignments == []
+    response = JoinGroupResponse(
+        member_id="m", generation_id=5, leader="m", protocol_name="range", skip_assignment=True
+    )
+    assert sent(member.step(ResponseReceived(request, response), 0), SyncGroupRequest).assignments == []
 
 
 def test_assignment_of_an_older_generation_is_dropped():

@@ -52,10 +52,10 @@ class Lookup:
     def __init__(self, by_timestamp=None, epochs=None, failures=()):
         self.table, self.epochs, self.failures, self.requests = by_timestamp or {}, epochs or {}, list(failures), []
 
-    async def by_timestamp(self, wanted):
-        self.requests.append(dict(wanted))
+    async def by_timestamp(self, requested):
+        self.requests.append(dict(requested))
         outcome = Outcome()
-        for partition, timestamp in wanted.items():
+        for partition, timestamp in requested.items():
             if self.failures:
                 outcome.failed[partition] = self.failures.pop(0)
             else:

@@ -82,8 +82,8 @@ def test_first_request_is_api_versions():
 
 def test_negotiation_retries_with_an_older_version():
     peer = NegotiatedProtocol()
-    refusal = ApiVersionsResponse(error_code=35, api_keys=[ApiVersion(18, 0, 2)])
-    feed(peer.protocol, frame(1, encode(refusal, 0)))
+    error_response = ApiVersionsResponse(error_code=35, api_keys=[ApiVersion(18, 0, 2)])
+    feed(peer.protocol, frame(1, encode(error_response, 0)))
     ((kind, again),) = peer.events
     assert kind == "retry"
     assert unpack_from(">hhi", again, 4) == (18, 2, 2)

@@ -63,7 +63,7 @@ def test_requests_in_flight_are_limited():
     for number in range(4):
         harness.send_batch(b"%d" % number)
     first, _ = harness.poll()
-    harness.answer(first)
+    harness.respond(first)
     assert sequences(harness.poll()) == [(0, 2, [b"2"])]
 
 
@@ -72,7 +72,7 @@ def test_acknowledged_records_have_offsets():
     futures = harness.send_batch(b"a", b"b")
     (pending,) = harness.poll()
     assert [future.done() for future in futures] == [False, False]
-    harness.answer(pending, base_offset=40)
+    harness.respond(pending, base_offset=40)
     assert [outcome(future) for future in futures] == [40, 41]
     assert harness.accumulator.memory_used == 0
     assert harness.accumulator.incomplete == {}
@@ -84,14 +84,14 @@ def test_failed_batch_and_later_ones_are_retried_in_order():
     harness = ProducerHarness()
     futures = [harness.send_batch(b"%d" % number)[0] for number in range(3)]
     first, second, third = harness.poll()
-    harness.answer(first, NOT_LEADER)
-    harness.answer(third, OUT_OF_ORDER)
+    harness.respond(first, NOT_LEADER)
+    harness.respond(third, OUT_OF_ORDER)
     assert harness.poll() == []  # one is still in flight
-    harness.answer(second, OUT_OF_ORDER)
+    harness.respond(second, OUT_OF_ORDER)
     for number in range(3):
         (pending,) = harness.poll()[:1]
         assert sequences([pending])[0] == (0, number, [b"%d" % number])
-        harness.answer(pending, base_offset=number)
+        harness.respond(pending, base_offset=number)
     assert [outcome(future) for future in futures] == [0, 1, 2]
     assert harness.sender.identity == (7, 0)
 
@@ -105,10 +105,10 @@ def test_retry_after_a_lost_connection_keeps_sequences():
     assert harness.sender.needs_metadata
     (again,) = harness.poll()[:1]
     assert sequences([again]) == [(0, 0, [b"0"])]
-    harness.answer(again, DUPLICATE)
+    harness.respond(again, DUPLICATE)
     (again,) = harness.poll()
     assert sequences([again]) == [(0, 1, [b"1"])]
-    harness.answer(again, base_offset=1)
+    harness.respond(again, base_offset=1)
     assert [outcome(future) for future in futures] == [-1, 1]
 
 
@@ -117,15 +117,15 @@ def test_lost_producer_state_starts_a_new_epoch():
     harness = ProducerHarness()
     harness.send_batch(b"0")
     (first,) = harness.poll()
-    harness.answer(first)
+    harness.respond(first)
     futures = [harness.send_batch(b"%d" % number)[0] for number in (1, 2)]
     second, third = harness.poll()
-    harness.answer(second, OUT_OF_ORDER)
-    harness.answer(third, OUT_OF_ORDER)
+    harness.respond(second, OUT_OF_ORDER)
+    harness.respond(third, OUT_OF_ORDER)
     for number, sequence in ((1, 0), (2, 1)):
         (pending,) = harness.poll()[:1]
         assert sequences([pending]) == [(1, sequence, [b"%d" % number])]
-        harness.answer(pending, base_offset=number)
+        harness.respond(pending, base_offset=number)
     assert [outcome(future) for future in futures] == [1, 2]
     assert harness.sender.identity == (7, 1)
 
@@ -135,22 +135,22 @@ def test_other_partitions_switch_epoch_with_nothing_in_flight():
     harness.send_batch(b"a", partition=0)
     harness.send_batch(b"b", partition=2)
     (first,) = harness.poll()
-    harness.answer(first)
+    harness.respond(first)
     harness.send_batch(b"c", partition=0)
     (second,) = harness.poll()
     harness.send_batch(b"d", partition=2)
     (third,) = harness.poll()
-    harness.answer(second, ErrorCode.UNKNOWN_PRODUCER_ID)
+    harness.respond(second, ErrorCode.UNKNOWN_PRODUCER_ID)
     harness.send_batch(b"e", partition=2)
     assert sequences(harness.poll()) == [(1, 0, [b"c"]), (0, 2, [b"e"])]
-    harness.answer(third)
+    harness.respond(third)
 
 
 def test_rejected_last_batch_leaves_no_sequence_gap():
     harness = ProducerHarness()
     (future,) = harness.send_batch(b"a")
     (pending,) = harness.poll()
-    harness.answer(pending, ErrorCode.INVALID_TIMESTAMP, message="too old")
+    harness.respond(pending, ErrorCode.INVALID_TIMESTAMP, message="too old")
     error = outcome(future)
     assert isinstance(error, BrokerError)
     assert error.name == "INVALID_TIMESTAMP"
@@ -163,12 +163,12 @@ def test_rejected_earlier_batch_starts_a_new_epoch():
     harness = ProducerHarness()
     (refused,), (later,) = harness.send_batch(b"a"), harness.send_batch(b"b")
     first, second = harness.poll()
-    harness.answer(first, ErrorCode.INVALID_RECORD)
-    harness.answer(second, OUT_OF_ORDER)
+    harness.respond(first, ErrorCode.INVALID_RECORD)
+    harness.respond(second, OUT_OF_ORDER)
     assert isinstance(outcome(refused), BrokerError)
     (again,) = harness.poll()
     assert sequences([again]) == [(1, 0, [b"b"])]
-    harness.answer(again, base_offset=3)
+    harness.respond(again, base_offset=3)
     assert outcome(later) == 3
 
 
@@ -176,7 +176,7 @@ def test_invalid_records_are_named():
     harness = ProducerHarness()
     good, bad = harness.send_batch(b"a", b"b")
     (pending,) = harness.poll()
-    harness.answer(pending, ErrorCode.INVALID_RECORD, record_errors={1: "no key"})
+    harness.respond(pending, ErrorCode.INVALID_RECORD, record_errors={1: "no key"})
     assert "another record" in str(outcome(good))
     assert "no key" in str(outcome(bad))
 
@@ -213,7 +213,7 @@ def test_retries_are_limited():
     for _ in range(3):
         (pending,) = harness.poll()
         assert not future.done()
-        harness.answer(pending, NOT_LEADER)
+        harness.respond(pending, NOT_LEADER)
     assert outcome(future).name == "NOT_LEADER_OR_FOLLOWER"
     assert harness.sender.counts["retries"] == 2
     assert harness.sender.counts["errors"] == 1
@@ -223,7 +223,7 @@ def test_retries_back_off():
     harness = ProducerHarness(retry_backoff_ms=100)
     harness.send_batch(b"a")
     (pending,) = harness.poll()
-    harness.answer(pending, NOT_LEADER)
+    harness.respond(pending, NOT_LEADER)
     assert harness.poll() == []
     assert harness.sender.next_ms == 80  # 100 ms minus 20 % jitter with this Rng
     harness.now_ms = 80
@@ -236,14 +236,14 @@ def test_too_large_batch_is_split():
     futures = harness.send_batch(b"a" * 50, b"b" * 50, b"c" * 50, b"d" * 50)
     (later,) = harness.send_batch(b"e")
     first, second = harness.poll()
-    harness.answer(first, TOO_LARGE)
-    harness.answer(second, OUT_OF_ORDER)
+    harness.respond(first, TOO_LARGE)
+    harness.respond(second, OUT_OF_ORDER)
     sent = []
     offset = 10
     while ready := harness.poll()[:1]:
         ((_, batch),) = ready[0].batches
         sent += sequences(ready)
-        harness.answer(ready[0], base_offset=offset)
+        harness.respond(ready[0], base_offset=offset)
         offset += batch.count
     assert sent == [(0, 0, [b"a" * 50, b"b" * 50]), (0, 2, [b"c" * 50, b"d" * 50]), (0, 4, [b"e"])]
     assert [outcome(future) for future in (*futures, later)] == [10, 11, 12, 13, 14]
@@ -255,7 +255,7 @@ def test_too_large_record_fails():
     harness = ProducerHarness()
     (future,) = harness.send_batch(b"a")
     (pending,) = harness.poll()
-    harness.answer(pending, TOO_LARGE)
+    harness.respond(pending, TOO_LARGE)
     assert isinstance(outcome(future), RecordTooLargeError)
     assert "max.message.bytes" in str(outcome(future))
 
@@ -264,7 +264,7 @@ def test_fenced_producer_requests_a_new_id():
     harness = ProducerHarness()
     (future,) = harness.send_batch(b"a")
     (pending,) = harness.poll()
-    harness.answer(pending, ErrorCode.INVALID_PRODUCER_EPOCH)
+    harness.respond(pending, ErrorCode.INVALID_PRODUCER_EPOCH)
     assert isinstance(outcome(future), ProducerFencedError)
     harness.send_batch(b"b")
     assert harness.poll() == []
@@ -278,7 +278,7 @@ def test_last_epoch_is_followed_by_a_new_id():
     harness.sender.identity = (7, 32_767)
     harness.send_batch(b"a")
     (pending,) = harness.poll()
-    harness.answer(pending, ErrorCode.UNKNOWN_PRODUCER_ID)
+    harness.respond(pending, ErrorCode.UNKNOWN_PRODUCER_ID)
     assert harness.poll() == []
     assert harness.sender.needs_identity
     harness.sender.identity = (8, 0)
@@ -291,7 +291,7 @@ def test_batches_without_idempotence_have_no_sequence():
     (future,) = harness.send_batch(b"a")
     (pending,) = harness.poll()
     assert sequences([pending]) == [(-1, -1, [b"a"])]
-    harness.answer(pending, OUT_OF_ORDER)
+    harness.respond(pending, OUT_OF_ORDER)
     assert isinstance(outcome(future), OutOfOrderSequenceError)
 
 
@@ -308,7 +308,7 @@ def test_waiting_batches_go_to_the_new_leader():
     harness.send_batch(b"a")
     (pending,) = harness.poll()
     assert harness.cluster.set_leader("t", 0, 2, 1) is True
-    harness.answer(pending, NOT_LEADER)
+    harness.respond(pending, NOT_LEADER)
     (again,) = harness.poll()
     assert (pending.node, again.node) == (1, 2)
 

@@ -51,15 +51,15 @@ def test_records_wait_for_a_leader():
         async with producer(ports) as client:
             future = await client.send("t", b"1")
             await asyncio.sleep(10)
-            asked = cluster.names().count("Metadata")
+            requested = cluster.names().count("Metadata")
             assert not future.done()
             cluster.leader, cluster.epoch = 2, 1
             await future
-        return cluster.values, asked
+        return cluster.values, requested
 
-    values, asked = run(scenario)
+    values, requested = run(scenario)
     assert values == [b"1"]
-    assert 8 <= asked <= 20
+    assert 8 <= requested <= 20
 
 
 def test_retriable_errors_are_retried():
@@ -140,10 +140,10 @@ def test_old_broker_gets_old_versions():
             (name, version) for _, name, version in cluster.requests if name in ("ApiVersions", "Produce")
         ]
 
-    values, asked = run(scenario, produce_max=7, api_versions_max=1)
+    values, requested = run(scenario, produce_max=7, api_versions_max=1)
     assert values == [b"1"]
-    assert asked[:2] == [("ApiVersions", 4), ("ApiVersions", 1)]
-    assert asked[-1] == ("Produce", 7)
+    assert requested[:2] == [("ApiVersions", 4), ("ApiVersions", 1)]
+    assert requested[-1] == ("Produce", 7)
 
 
 def test_send_to_a_missing_topic_times_out():

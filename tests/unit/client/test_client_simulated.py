@@ -75,14 +75,14 @@ def run_with_crashes(seed, *, records=400, keep="page-cache", **configs):
         work = world.loop.create_task(produce(client), context=client.process.context())
         for _ in range(4):
             await asyncio.wait((work,), timeout=random.uniform(0.05, 0.5))
-            match random.choice(("crash", "crash in a write", "answers lost", "partition")):
+            match random.choice(("crash", "crash in a write", "responses lost", "partition")):
                 case "crash":
                     world.crash("node", keep)
                 case "crash in a write":
                     world.crash_in("node", random.randint(1, 10), keep)
                     await asyncio.wait((ports.crashed,), timeout=1)
                     world.cancel_faults("node") if world.is_running("node") else None
-                case "answers lost":  # responses are lost, although the records are in the log
+                case "responses lost":  # responses are lost, although the records are in the log
                     world.fabric.cut("node", "client")
                     await asyncio.sleep(random.uniform(0, 3))
                     world.fabric.heal()
