@@ -93,7 +93,7 @@ class Broker:
         self.loop = asyncio.get_running_loop()
         self.scheduler = SliceScheduler(self.loop, clock)
         """Runs long work in time slices."""
-        self.metadata_bytes = EncodedTopicCache()
+        self.encoded_topics = EncodedTopicCache()
         """Encoded topics of Metadata responses."""
         self.supported_features: Mapping[str, VersionRange] = {}
         self.flushes_in_flight: dict[str, asyncio.Future[Any]] = {}

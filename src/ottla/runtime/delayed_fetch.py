@@ -1,4 +1,4 @@
-"""Fetches that wait for data: parked until enough bytes have been appended, or until their time is up."""
+"""Fetches that wait until enough bytes have been appended, or until `max_wait_ms` have passed."""
 
 import asyncio
 from collections.abc import Callable
@@ -9,7 +9,8 @@ if TYPE_CHECKING:
 
 
 class DelayedFetch:
-    """One waiting fetch. `on_ready` is called once: from the loop, never from inside the append that ended the wait."""
+    """A fetch that waits for data. `on_ready` is called once, from the loop: never inside the append that ends the
+    wait."""
 
     __slots__ = ("_loop", "_missing_bytes", "_on_ready", "_partitions", "_timer")
 
@@ -31,20 +32,20 @@ class DelayedFetch:
             partition.delayed_fetches[self] = None
 
     def on_appended(self, size: int) -> None:
-        """More has become readable in one of the partitions."""
+        """Count bytes that have become readable in one of the partitions."""
         if self._missing_bytes > 0:
             self._missing_bytes -= size
             if self._missing_bytes <= 0:
                 self.wake()
 
     def wake(self) -> None:
-        """Enough has arrived, or something about a partition has changed that the client should hear of."""
+        """Respond: there is enough data, or a partition has changed in a way that the client must be told."""
         self._missing_bytes = 0
         self._timer.cancel()
         self._timer = self._loop.call_soon(self._finish)
 
     def cancel(self) -> None:
-        """The client is gone."""
+        """The client has disconnected."""
         self._timer.cancel()
         self._leave()
 
@@ -53,6 +54,6 @@ class DelayedFetch:
         self._on_ready()
 
     def _leave(self) -> None:
-        del self._timer  # which knows this one: nobody needs to look for the cycle
+        del self._timer  # a reference cycle otherwise: it refers to this object
         for partition in self._partitions:
             partition.delayed_fetches.pop(self, None)

@@ -1,18 +1,20 @@
-"""Topics as answers tell them, in bytes: made once for each image of a topic, and for all topics together once for each image of those."""
+"""Topics as Metadata responses contain them, encoded once per image of a topic, and all topics together once per
+image."""
 
 from collections.abc import Iterator, Mapping
 
 from ottla.base.ids import Uuid
 from ottla.metadata.image import TopicImage
 
-FORMS_MAX = 4
-"""Clients of one cluster speak few versions; one that asks for all of them in turn gets no more memory for it."""
+VERSIONS_MAX = 4
+"""Versions whose topics are cached. Clients of one cluster use few of them."""
 
 Topics = Mapping[Uuid, TopicImage]
 
 
 class EncodedTopics:
-    """One version's way to tell of topics. An image's mappings are never changed in place, and the same mapping means the same topics."""
+    """The encoded topics of one version. Images are never changed in place, so the same mapping means the same
+    topics."""
 
     __slots__ = ("_all", "_all_of", "_bytes")
 
@@ -22,41 +24,41 @@ class EncodedTopics:
         self._all_of: Topics | None = None
 
     def get(self, topic: TopicImage) -> bytes | None:
-        kept = self._bytes.get(topic.topic_id)
-        return kept[1] if kept is not None and kept[0] is topic else None
+        cached = self._bytes.get(topic.topic_id)
+        return cached[1] if cached is not None and cached[0] is topic else None
 
-    def keep(self, topic: TopicImage, encoded: bytes, topics: Topics) -> None:
-        """`topics` are those there are: what is kept of others is forgotten."""
+    def put(self, topic: TopicImage, encoded: bytes, topics: Topics) -> None:
+        """`topics` are all that exist: encoded topics that do not are removed."""
         if len(self._bytes) > len(topics):
-            self._bytes = {topic_id: kept for topic_id, kept in self._bytes.items() if topic_id in topics}
+            self._bytes = {topic_id: cached for topic_id, cached in self._bytes.items() if topic_id in topics}
         self._bytes[topic.topic_id] = topic, encoded
 
     def missing(self, topics: Topics) -> Iterator[TopicImage]:
-        """Those whose bytes are still to be made."""
+        """Return the topics that are not encoded yet."""
         return (topic for topic in topics.values() if self.get(topic) is None)
 
-    def all_of(self, topics: Topics) -> bytes | None:
-        """The bytes of all topics one after another, if nothing has changed since `keep_all`."""
+    def get_all(self, topics: Topics) -> bytes | None:
+        """Return all encoded topics, joined, if nothing has changed since `put_all`."""
         return self._all if self._all_of is topics else None
 
-    def keep_all(self, topics: Topics, encoded: bytes) -> None:
+    def put_all(self, topics: Topics, encoded: bytes) -> None:
         self._all, self._all_of = encoded, topics
 
 
 class EncodedTopicCache:
-    """The forms that were asked for last."""
+    """The encoded topics of the versions that were requested last."""
 
-    __slots__ = ("_forms",)
+    __slots__ = ("_versions",)
 
     def __init__(self) -> None:
-        self._forms: dict[tuple[int, bool], EncodedTopics] = {}
+        self._versions: dict[tuple[int, bool], EncodedTopics] = {}
 
-    def form(self, version: int, *, with_operations: bool) -> EncodedTopics:
+    def for_version(self, version: int, *, with_operations: bool) -> EncodedTopics:
         key = (version, with_operations)
-        form = self._forms.pop(key, None)
-        if form is None:
-            form = EncodedTopics()
-            if len(self._forms) >= FORMS_MAX:
-                del self._forms[next(iter(self._forms))]
-        self._forms[key] = form
-        return form
+        topics = self._versions.pop(key, None)
+        if topics is None:
+            topics = EncodedTopics()
+            if len(self._versions) >= VERSIONS_MAX:
+                del self._versions[next(iter(self._versions))]
+        self._versions[key] = topics
+        return topics

@@ -1,7 +1,9 @@
-"""Cooperative time slicing. Long work runs in 0.3 ms slices; each event-loop iteration runs one slice of one queued job.
+"""Cooperative time slicing. Long work runs in 0.3 ms slices; each event-loop iteration runs one slice of one queued
+job.
 
-Most requests take microseconds, but some name thousands of partitions, hundreds may arrive together on one connection, and
-maintenance scans all logs. All of these divide their work into pieces, and only this module decides when a slice is over:
+Most requests take microseconds, but some name thousands of partitions, hundreds may arrive together on one connection,
+and maintenance scans all logs. All of these divide their work into pieces, and only this module decides when a slice
+is over:
 
 - Work that never waits is a generator that yields after each piece (`SlicedWork`). `start` and `run` drive it.
 - A coroutine calls `await yield_if_due()` between pieces.
@@ -25,8 +27,8 @@ T = TypeVar("T")
 SLICE_SECONDS = 0.0003
 """Length of a slice."""
 SINGLE_CLIENT_SLICE_SECONDS = 0.002
-"""Slice length of requests while only one client is active. Longer slices answer a pipelined burst with fewer writes; the next client to
-send waits at most this long, once."""
+"""Slice length of requests while only one client is active. Longer slices answer a pipelined burst with fewer writes;
+the next client to send waits at most this long, once."""
 CLIENT_ACTIVE_SECONDS = 0.1
 """A client is active for this long after it sent something."""
 EXTRA_SLICE_SECONDS = 0.003
@@ -78,9 +80,11 @@ class SliceScheduler:
         self._other_senders_until = 0.0
         self.large_requests = LargeRequestThrottle(self, loop, clock)
         self.has_served_client = False
-        """Whether a client other than those that wait for a slice has sent something since the last slice. Set by connections."""
+        """Whether a client other than those that wait for a slice has sent something since the last slice. Set by
+        connections."""
         self.sender: object = None
-        """The connection that sent something last. Set by connections, as is `has_other_senders`: a call would cost more."""
+        """The connection that sent something last. Set by connections, as is `has_other_senders`: a call would cost
+        more."""
         self.has_other_senders = False
         """Whether `sender` has changed since it was last checked."""
 
@@ -130,7 +134,8 @@ class SliceScheduler:
         return _UNFINISHED  # type: ignore[no-any-return]
 
     def free_in_slices(self, *collections: list[Any] | dict[Any, Any]) -> None:
-        """Empty collections that nothing needs any more, in the background: to free 100,000 objects takes some milliseconds."""
+        """Empty collections that nothing needs any more, in the background: to free 100,000 objects takes some
+        milliseconds."""
         large = [collection for collection in collections if len(collection) > FREED_PER_PIECE]
         if large:
             self.schedule(partial(self._free, _free_in_pieces(large)))
@@ -147,7 +152,8 @@ class SliceScheduler:
             await self.next_slice()
 
     def begin_slice(self) -> None:
-        """The calling coroutine goes on after it has waited for something else, and need not wait for a slice besides."""
+        """The calling coroutine goes on after it has waited for something else, and need not wait for a slice
+        besides."""
         self._slice_ends = self._monotonic() + SLICE_SECONDS
 
     async def next_slice(self) -> None:
@@ -205,7 +211,8 @@ class SliceScheduler:
 
 
 class LargeRequestThrottle:
-    """Handles large requests one at a time, in slices, and in a tenth of the loop's time: small requests are served in between.
+    """Handles large requests one at a time, in slices, and in a tenth of the loop's time: small requests are served in
+    between.
 
     `acquire` before the work and `release` after it; `run` drives a generator in between.
     """

@@ -1,5 +1,5 @@
-"""Looks into batches that take much, bombs among them, in another process: a worker would keep the loop waiting, for the interpreter or for
-a processor that it has."""
+"""Validate expensive batches, such as decompression bombs, in a child process: a worker thread would hold the GIL, or
+the loop's CPU."""
 
 import json
 import logging
@@ -17,37 +17,37 @@ log = logging.getLogger("ottla.produce")
 async def validate_in_process(
     processes: Processes, workers: Workers, records: memoryview, rules: BatchRules, now_ms: int
 ) -> ValidatedBatch:
-    """As `validate_batch` with all the effort that it may take. Where no process can be had, a worker does it."""
+    """As `validate_batch` without a budget. If no process can be started, a worker thread does it."""
     request = b"\n".join((json.dumps((rules, now_ms)).encode(), records))
     reports: list[bytes] = []
     try:
         await processes.run(WORK, request, reports.append)
     except (ProcessFailed, OSError) as error:
-        log.warning("a large batch is looked at by a thread, as no process could do it: %s", error)
+        log.warning("validating a large batch in a worker thread; the validation process failed: %s", error)
         return await workers.run(partial(validate_batch, records, rules, now_ms))
-    return _found(reports[0])
+    return _decode_report(reports[0])
 
 
 def serve(disk: Disk, request: bytes) -> Iterator[bytes]:
-    """The other side: one request, one report."""
+    """Handle one request in the child process, and report once."""
     head, _, records = request.partition(b"\n")
     rules, now_ms = json.loads(head)
     try:
-        found = validate_batch(memoryview(records), BatchRules(*rules), now_ms)
+        validated = validate_batch(memoryview(records), BatchRules(*rules), now_ms)
     except BatchRejected as error:
         yield json.dumps(
             {"rejected": (error.code, error.reason, error.message, error.record_errors, error.has_log_start)}
         ).encode()
     else:
-        told = {"found": found[:-1], "is_replaced": found.replacement is not None}
-        yield b"\n".join((json.dumps(told).encode(), found.replacement or b""))
+        header = {"validated": validated[:-1], "is_replaced": validated.replacement is not None}
+        yield b"\n".join((json.dumps(header).encode(), validated.replacement or b""))
 
 
-def _found(report: bytes) -> ValidatedBatch:
+def _decode_report(report: bytes) -> ValidatedBatch:
     head, _, replacement = report.partition(b"\n")
-    told = json.loads(head)
-    if "rejected" in told:
-        code, reason, message, record_errors, has_log_start = told["rejected"]
+    header = json.loads(head)
+    if "rejected" in header:
+        code, reason, message, record_errors, has_log_start = header["rejected"]
         raise BatchRejected(
             ErrorCode(code),
             reason,
@@ -55,4 +55,4 @@ def _found(report: bytes) -> ValidatedBatch:
             has_log_start=has_log_start,
             record_errors=tuple(RecordError(*each) for each in record_errors),
         )
-    return ValidatedBatch._make((*told["found"], bytearray(replacement) if told["is_replaced"] else None))
+    return ValidatedBatch._make((*header["validated"], bytearray(replacement) if header["is_replaced"] else None))

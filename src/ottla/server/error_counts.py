@@ -1,4 +1,4 @@
-"""How many errors a response tells, for the metrics: found where the message declares them, and searched for nowhere else."""
+"""Count the errors in a response, for the metrics. Only fields that are declared as error codes are read."""
 
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -10,7 +10,7 @@ _DEPTH_MAX = 4
 
 
 class Encoded(NamedTuple):
-    """A response that its handler has encoded, and the errors in it."""
+    """An encoded response, and the number of errors in it."""
 
     body: bytes
     errors: int
@@ -21,13 +21,13 @@ def error_count(response: Message) -> int:
 
 
 def error_count_in_slices(response: Message) -> SlicedWork[int]:
-    """The same of a large one."""
+    """As `error_count`, for a large response."""
     return cast("SlicedWork[int]", _counter(type(response), in_slices=True)(response))
 
 
 @cache
 def _counter(cls: type[Message], *, in_slices: bool = False) -> Callable[[Message], object]:
-    """Loops over the arrays that can tell an error, written out, as every answer is counted."""
+    """Compile a counter: straight-line loops over the arrays that can have errors, as each response is counted."""
     env: dict[str, Any] = {}
     pause = ["    yield"] if in_slices else []
     exec(
@@ -46,7 +46,8 @@ def _counter(cls: type[Message], *, in_slices: bool = False) -> Callable[[Messag
 
 
 def _steps(cls: type[Message], depth: int, *, in_slices: bool) -> Iterator[str]:
-    """The lines that look into one message of a kind, which is called `at_` and its depth; none where it cannot tell errors."""
+    """Return the source lines for one message class, whose variable is `at_` and its depth; none if it cannot have
+    errors."""
     indent = "    " * (depth + 1)
     if any(field.name == "error_code" for field in cls.FIELDS):
         yield f"{indent}if at_{depth}.error_code: found += 1"

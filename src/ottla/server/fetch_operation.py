@@ -1,4 +1,5 @@
-"""One Fetch request, from resolving its partitions to its response. The loop never waits for the disk: workers read what is not cached."""
+"""One Fetch request, from resolving its partitions to its response. The loop never waits for the disk: workers read
+what is not cached."""
 
 from collections.abc import Coroutine, Iterable, Sequence
 from enum import IntEnum
@@ -250,7 +251,7 @@ class FetchOperation:
                     continue
             has_known_partition = True
             if is_incremental:
-                _, leader_epoch, offset, last_epoch, _ = cached.want
+                _, leader_epoch, offset, last_epoch, _ = cached.request
                 if (
                     offset == partition.high_watermark == cached.high_watermark
                     and last_epoch < 0
@@ -279,9 +280,10 @@ class FetchOperation:
     def _read_partition(
         self, cached: CachedPartition, partition: Partition, remaining_bytes: int, is_first: bool
     ) -> tuple[PartitionFetchResult, LogSlice | None]:
-        """Return the result of a partition, and its records. Records that are not cached count as if they filled the response."""
+        """Return the result of a partition, and its records. Records that are not cached count as if they filled the
+        response."""
         request = self._request
-        index, leader_epoch, offset, last_epoch, max_bytes = cached.want
+        index, leader_epoch, offset, last_epoch, max_bytes = cached.request
         log = partition.log
         if leader_epoch >= 0 or last_epoch >= 0 or request.replica_id >= 0:
             error_response = self._check_epochs(partition, index, leader_epoch, offset, last_epoch)
@@ -326,7 +328,8 @@ class FetchOperation:
     def _check_epochs(
         self, partition: Partition, index: int, leader_epoch: int, offset: int, last_epoch: int
     ) -> PartitionFetchResult | None:
-        """Return an error if leader epochs do not match, or the end of the log that the client and this log have in common."""
+        """Return an error if leader epochs do not match, or the end of the log that the client and this log have in
+        common."""
         if leader_epoch >= 0 and leader_epoch > partition.leader_epoch:
             return error_result(index, ErrorCode.UNKNOWN_LEADER_EPOCH)
         is_stale = 0 <= leader_epoch < partition.leader_epoch
@@ -358,8 +361,9 @@ class FetchOperation:
         return None
 
     def _add_missing(self, cached: CachedPartition) -> bool:
-        """Add the error of a partition that is not here. Return whether to respond at once: like Kafka not if it is unknown."""
-        index = cached.want[0]
+        """Add the error of a partition that is not here. Return whether to respond at once: like Kafka not if it is
+        unknown."""
+        index = cached.request[0]
         by_id = self._version >= TOPIC_IDS_MIN_VERSION
         topic = cached.topic
         if topic not in self._images:

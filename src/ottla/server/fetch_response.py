@@ -49,7 +49,8 @@ def packable(
     session: FetchSession | None,
     responses: Sequence[PartitionResponse],
 ) -> Packable:
-    """Update the session, or open one, and return what is to be packed. With an error no partitions, and so no records, are sent."""
+    """Update the session, or open one, and return what is to be packed. With an error no partitions, and so no
+    records, are sent."""
     session_id = NO_SESSION
     if session is not None:
         session_id = session.session_id
@@ -77,7 +78,8 @@ def _remember(responses: Sequence[PartitionResponse]) -> None:
 
 
 def _by_topic(responses: Sequence[PartitionResponse]) -> list[tuple[bytes, list[PartitionFetchResult]]]:
-    """Group consecutive partitions of a topic. As in Kafka a topic whose partitions are not consecutive occurs several times."""
+    """Group consecutive partitions of a topic. As in Kafka a topic whose partitions are not consecutive occurs several
+    times."""
     topics: list[tuple[bytes, list[PartitionFetchResult]]] = []
     last = None
     for cached, result in responses:

@@ -1,6 +1,8 @@
-"""Incremental fetch sessions (KIP-227): the broker remembers what a client fetches, so that both name only what has changed.
+"""Incremental fetch sessions (KIP-227): the broker caches the partitions that a client fetches, so that requests and
+responses contain changes only.
 
-A session lives until its client closes it or another needs its place. There are at most so many of them, and of partitions in them.
+A session exists until its client closes it, or until it is evicted. The number of sessions, and of their partitions,
+is limited.
 """
 
 from bisect import bisect_left, insort
@@ -15,43 +17,46 @@ if TYPE_CHECKING:
     from ottla.wire.fetch_codec import PartitionFetch, TopicFetch  # loaded when somebody fetches
 
 INITIAL_EPOCH = 0
-"""Asks for a new session."""
+"""Requests a new session."""
 FINAL_EPOCH = -1
-"""Asks for none, and closes the one that is named."""
+"""Requests no session, and closes the session whose id is given."""
 EPOCH_MAX = (1 << 31) - 1
 NO_SESSION = 0
 SESSION_ID_MAX = (1 << 31) - 1
 EVICTION_MS = 120_000
-"""A session that was not used for so long gives way to any other; one that is older than this, to one with more partitions."""
+"""A session that was not used for this long may be evicted by any other; one that is older than this, by one with more
+partitions."""
 PARTITIONS_MAX = 100_000
-"""In all sessions together: a place takes some hundred bytes. Who would exceed it is served without a session."""
+"""Upper limit for all sessions together, at some hundred bytes for each partition. A fetch that would exceed it gets
+no session."""
 ORPHANED_MS = 15_000
-"""A session whose connection has ended, and that nobody has gone on with for so long, is forgotten. Kafka keeps it until another one needs
-its place; a client that comes back later starts anew, as after any eviction."""
+"""A session is removed if its connection was closed, and no other has used it for this long. Kafka keeps it until it
+is evicted; a client that reconnects later opens a new session, as after any eviction."""
 NOT_SENT = -1
 
 
 class CachedPartition:
-    """A partition that a fetch wants, and what the client of its session was told of it last."""
+    """A partition of a fetch, and what was last sent to the client of its session."""
 
-    __slots__ = ("high_watermark", "log_start_offset", "name", "partition", "topic", "want")
+    __slots__ = ("high_watermark", "log_start_offset", "name", "partition", "request", "topic")
 
-    def __init__(self, topic: bytes, want: "PartitionFetch", partition: Partition | None) -> None:
+    def __init__(self, topic: bytes, request: "PartitionFetch", partition: Partition | None) -> None:
         self.topic = topic
-        """The id or the name that the client says."""
-        self.want = want
+        """The id or the name in the request."""
+        self.request = request
         self.partition = partition
         self.name: str | None = None
-        """The name of a topic that is known by its id, once it was found: what is told after its deletion depends on it."""
+        """The name of a topic that was requested by id, once it was found: the error after its deletion depends on
+        it."""
         self.high_watermark = NOT_SENT
         self.log_start_offset = NOT_SENT
 
     def resolve(self, broker: Broker, *, by_id: bool) -> Partition | None:
-        """Look the partition up again: it was not there when it was last asked for, or is no longer."""
+        """Look the partition up again, as it was not here before or has been removed."""
         if by_id and self.partition is not None:
             self.name = self.partition.topic
         partitions = (broker.partitions_by_id if by_id else broker.partitions_by_name).get(self.topic)
-        index = self.want[0]
+        index = self.request[0]
         self.partition = partitions[index] if partitions is not None and 0 <= index < len(partitions) else None
         if by_id and partitions is not None:
             self.name = next((partition.topic for partition in partitions if partition is not None), self.name)
@@ -62,25 +67,25 @@ CachedPartitions = dict[tuple[bytes, int], CachedPartition]
 
 
 class SessionPartitions(CachedPartitions):
-    """A session's places, in a dict of a kind of its own: of plain ones the interpreter keeps the first 80 that are freed, for later, and
-    each would keep the megabyte that it lies in from being given back: 25 MB of the 33 that 100 sessions of 1,000 partitions took."""
+    """A dict subclass on purpose. CPython keeps up to 80 freed plain dicts on a free list, and each pins the 1 MB
+    arena it lives in: 25 of the 33 MB used by 100 sessions of 1,000 partitions."""
 
     __slots__ = ()
 
 
 def resolve_partitions(broker: Broker, topics: "Iterable[TopicFetch]", *, by_id: bool) -> CachedPartitions:
-    """Each partition once, where it was first named; what was said of it last counts."""
-    partitions_of = broker.partitions_by_id if by_id else broker.partitions_by_name
-    places: CachedPartitions = {}
-    for topic, wanted in topics:
-        partitions = partitions_of.get(topic)
+    """Return each partition once, in the order in which they first occur, with its last request."""
+    by_topic = broker.partitions_by_id if by_id else broker.partitions_by_name
+    resolved: CachedPartitions = {}
+    for topic, requested in topics:
+        partitions = by_topic.get(topic)
         count = 0 if partitions is None else len(partitions)
-        for want in wanted:
-            index = want[0]
-            places[topic, index] = CachedPartition(
-                topic, want, partitions[index] if partitions is not None and 0 <= index < count else None
+        for request in requested:
+            index = request[0]
+            resolved[topic, index] = CachedPartition(
+                topic, request, partitions[index] if partitions is not None and 0 <= index < count else None
             )
-    return places
+    return resolved
 
 
 class Owner(Protocol):
@@ -89,44 +94,46 @@ class Owner(Protocol):
 
 
 class FetchSession:
-    """What one client fetches. The next request must carry `epoch`: one that was lost or repeated is noticed so."""
+    """The partitions that one client fetches. Its next request must have `epoch`, so that a lost or repeated one is
+    detected."""
 
     __slots__ = ("created_ms", "epoch", "is_by_id", "last_used_ms", "owner", "partitions", "rank", "session_id")
 
     def __init__(
-        self, session_id: int, places: CachedPartitions, *, is_by_id: bool, now_ms: int, owner: Owner | None = None
+        self, session_id: int, partitions: CachedPartitions, *, is_by_id: bool, now_ms: int, owner: Owner | None = None
     ) -> None:
         self.session_id = session_id
         self.owner = owner
-        """Whose connection it was used by last."""
-        self.partitions = SessionPartitions(places)
+        """The connection that used it last."""
+        self.partitions = SessionPartitions(partitions)
         self.is_by_id = is_by_id
         self.epoch = next_epoch(INITIAL_EPOCH)
         self.created_ms = now_ms
         self.last_used_ms = now_ms
         self.rank: tuple[int, int] | None = None
-        """Its place among those that may give way to a larger one."""
+        """Its entry in the sessions that a larger one may evict."""
 
     def update(
         self, broker: Broker, topics: "Iterable[TopicFetch]", forgotten: Iterable[tuple[bytes, list[int]]]
     ) -> None:
-        places = self.partitions
-        for key, place in resolve_partitions(broker, topics, by_id=self.is_by_id).items():
-            known = places.get(key)
+        partitions = self.partitions
+        for key, cached in resolve_partitions(broker, topics, by_id=self.is_by_id).items():
+            known = partitions.get(key)
             if known is None:
-                places[key] = place
+                partitions[key] = cached
             else:
-                known.want = place.want
+                known.request = cached.request
         for topic, indexes in forgotten:
             for index in indexes:
-                places.pop((topic, index), None)
+                partitions.pop((topic, index), None)
 
-    def move_back(self, place: CachedPartition) -> None:
-        """It had its turn: where there is not room for all, others come first next time."""
-        key = (place.topic, place.want[0])
-        if self.partitions.get(key) is place:
+    def move_back(self, cached: CachedPartition) -> None:
+        """Move a partition to the end after its records were sent: if the next response cannot hold all, others come
+        first."""
+        key = (cached.topic, cached.request[0])
+        if self.partitions.get(key) is cached:
             del self.partitions[key]
-            self.partitions[key] = place
+            self.partitions[key] = cached
 
 
 def next_epoch(epoch: int) -> int:
@@ -134,14 +141,14 @@ def next_epoch(epoch: int) -> int:
 
 
 class FetchSessionCache:
-    """All sessions of a broker, the one that was used longest ago first."""
+    """All sessions of a broker, the least recently used first."""
 
     def __init__(self, rng: Rng, *, slots_max: int) -> None:
         self._rng = rng
         self._slots_max = slots_max
         self._sessions: dict[int, FetchSession] = {}
         self._ranks: list[tuple[int, int]] = []
-        """(partitions, id) of the sessions that have lived long enough to give way to a larger one, sorted."""
+        """Sorted (partitions, id) of the sessions that are old enough to be evicted by a larger one."""
         self._counted: dict[int, int] = {}
         self.partition_count = 0
 
@@ -151,24 +158,24 @@ class FetchSessionCache:
     def get(self, session_id: int) -> FetchSession | None:
         return self._sessions.get(session_id)
 
-    def open(self, places: CachedPartitions, *, is_by_id: bool, now_ms: int, owner: Owner | None = None) -> int:
-        """The id of a new session for these places; 0 where there is no room for it."""
-        if self.partition_count + len(places) > PARTITIONS_MAX:
+    def open(self, partitions: CachedPartitions, *, is_by_id: bool, now_ms: int, owner: Owner | None = None) -> int:
+        """Open a session, and return its id; 0 if there is no space for it."""
+        if self.partition_count + len(partitions) > PARTITIONS_MAX:
             return NO_SESSION
-        if len(self._sessions) >= self._slots_max and not self._maybe_evict(len(places), now_ms):
+        if len(self._sessions) >= self._slots_max and not self._maybe_evict(len(partitions), now_ms):
             return NO_SESSION
         session_id = NO_SESSION
         while session_id == NO_SESSION or session_id in self._sessions:
-            session_id = 1 + self._rng.below(
-                SESSION_ID_MAX
-            )  # a client of an earlier run must not meet another's session
-        session = FetchSession(session_id, places, is_by_id=is_by_id, now_ms=now_ms, owner=owner)
+            # Random: a client of an earlier run must not use another's session.
+            session_id = 1 + self._rng.below(SESSION_ID_MAX)
+        session = FetchSession(session_id, partitions, is_by_id=is_by_id, now_ms=now_ms, owner=owner)
         self._sessions[session_id] = session
         self.touch(session, now_ms)
         return session_id
 
     def touch(self, session: FetchSession, now_ms: int) -> bool:
-        """The session is used, and may have another size; false where it has grown too large, and was closed."""
+        """Note the use of a session, whose size may have changed. Return False if it was closed, as it has become too
+        large."""
         session_id, size = session.session_id, len(session.partitions)
         del self._sessions[session_id]
         self._sessions[session_id] = session
@@ -180,22 +187,22 @@ class FetchSessionCache:
             return False
         rank = (size, session_id) if now_ms - session.created_ms > EVICTION_MS else None
         if rank != session.rank:
-            self._forget_rank(session)
+            self._remove_rank(session)
             session.rank = rank
             if rank is not None:
                 insort(self._ranks, rank)
         return True
 
     def close(self, session_id: int) -> FetchSession | None:
-        """Forget a session, if there is one of this id."""
+        """Remove and return the session with this id, if any."""
         session = self._sessions.pop(session_id, None)
         if session is not None:
             self.partition_count -= self._counted.pop(session_id)
-            self._forget_rank(session)
+            self._remove_rank(session)
         return session
 
     def orphans(self, now_ms: int) -> list[int]:
-        """Those whose clients are gone, the ones that were used longest ago first."""
+        """Return the ids of sessions whose clients have disconnected, the least recently used first."""
         orphans = []
         for session in self._sessions.values():
             if now_ms - session.last_used_ms < ORPHANED_MS:
@@ -205,7 +212,7 @@ class FetchSessionCache:
         return orphans
 
     def _maybe_evict(self, size: int, now_ms: int) -> bool:
-        """Make room for a session of this size, if one may go for it."""
+        """Evict a session for one of this size, if one may be evicted."""
         oldest = next(iter(self._sessions.values()), None)
         if oldest is None:
             return False
@@ -217,7 +224,7 @@ class FetchSessionCache:
         self.close(self._ranks[0][1])
         return True
 
-    def _forget_rank(self, session: FetchSession) -> None:
+    def _remove_rank(self, session: FetchSession) -> None:
         if session.rank is not None:
             del self._ranks[bisect_left(self._ranks, session.rank)]
             session.rank = None

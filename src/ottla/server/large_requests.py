@@ -1,4 +1,5 @@
-"""Large requests without records: decoded, handled and encoded in slices, one request at a time (see `LargeRequestThrottle`)."""
+"""Large requests without records: decoded, handled and encoded in slices, one request at a time (see
+`LargeRequestThrottle`)."""
 
 from collections.abc import Iterator
 from types import GeneratorType

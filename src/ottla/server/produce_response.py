@@ -1,4 +1,5 @@
-"""Responses to Produce requests: errors, and waiting for an fsync. Most requests have neither (see `api/produce.py`)."""
+"""Responses to Produce requests: errors, and waiting for an fsync. Most requests have neither (see
+`api/produce.py`)."""
 
 from typing import NamedTuple
 

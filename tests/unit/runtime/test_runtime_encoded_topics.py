@@ -2,7 +2,7 @@
 
 from ottla.base.ids import Uuid
 from ottla.metadata.image import TopicImage
-from ottla.runtime.encoded_topics import FORMS_MAX, EncodedTopicCache, EncodedTopics
+from ottla.runtime.encoded_topics import VERSIONS_MAX, EncodedTopicCache, EncodedTopics
 
 
 def topic(number: int) -> TopicImage:
@@ -16,11 +16,11 @@ def topics(*numbers: int) -> dict[Uuid, TopicImage]:
 def test_bytes_are_those_of_one_image_of_a_topic() -> None:
     form, there = EncodedTopics(), topics(1)
     one = there[topic(1).topic_id]
-    form.keep(one, b"one", there)
+    form.put(one, b"one", there)
     assert form.get(one) == b"one"
     changed = topic(1)
     assert form.get(changed) is None
-    form.keep(changed, b"changed", there)
+    form.put(changed, b"changed", there)
     assert (form.get(one), form.get(changed)) == (None, b"changed")
 
 
@@ -30,7 +30,7 @@ def test_topics_that_are_gone_are_forgotten() -> None:
     for number in range(100):
         there = topics(0, number)
         for one in there.values():
-            form.keep(one, b"x", there)
+            form.put(one, b"x", there)
     assert len(form._bytes) <= 3
 
 
@@ -38,19 +38,19 @@ def test_all_topics_are_kept_until_one_changes() -> None:
     form, there = EncodedTopics(), topics(1, 2)
     assert [one.name for one in form.missing(there)] == ["topic-1", "topic-2"]
     for one in there.values():
-        form.keep(one, one.name.encode(), there)
-    assert (list(form.missing(there)), form.all_of(there)) == ([], None)
-    form.keep_all(there, b"topic-1topic-2")
-    assert form.all_of(there) == b"topic-1topic-2"
-    assert form.all_of(dict(there)) is None
+        form.put(one, one.name.encode(), there)
+    assert (list(form.missing(there)), form.get_all(there)) == ([], None)
+    form.put_all(there, b"topic-1topic-2")
+    assert form.get_all(there) == b"topic-1topic-2"
+    assert form.get_all(dict(there)) is None
 
 
 def test_few_forms_are_kept() -> None:
     kept = EncodedTopicCache()
-    first = kept.form(0, with_operations=False)
-    for version in range(1, FORMS_MAX):
-        kept.form(version, with_operations=False)
-    assert kept.form(0, with_operations=False) is first
-    for version in range(1, FORMS_MAX + 1):
-        kept.form(version, with_operations=True)
-    assert kept.form(0, with_operations=False) is not first
+    first = kept.for_version(0, with_operations=False)
+    for version in range(1, VERSIONS_MAX):
+        kept.for_version(version, with_operations=False)
+    assert kept.for_version(0, with_operations=False) is first
+    for version in range(1, VERSIONS_MAX + 1):
+        kept.for_version(version, with_operations=True)
+    assert kept.for_version(0, with_operations=False) is not first

@@ -172,7 +172,7 @@ async def test_many_resources_are_described_as_each_alone(broker: Broker, versio
 
 
 async def test_an_answer_is_bounded(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(describe_configs, "ANSWER_BYTES_MAX", 100_000)
+    monkeypatch.setattr(describe_configs, "RESPONSE_BYTES_MAX", 100_000)
     request = DescribeConfigsRequest(resources=[DescribeConfigsResource(BROKER, "1", None)] * 100)
     with pytest.raises(MalformedMessage):
         run_to_end(cast(Any, handle(broker, cast(RequestContext, None), request, 4)))

@@ -8,7 +8,7 @@ import pytest
 from ottla.base.ids import Uuid
 from ottla.metadata.image import ClusterImage, PartitionImage, TopicImage
 from ottla.runtime.encoded_topics import EncodedTopics
-from ottla.server.api.metadata import Answer, _all
+from ottla.server.api.metadata import Response, _all
 from ottla.testing import Broker
 from ottla.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
@@ -84,10 +84,10 @@ def test_many_topics_are_encoded_in_pieces() -> None:
         for number in range(20)
         for topic_id in [Uuid(number.to_bytes(16, "big"))]
     }
-    form, broker = EncodedTopics(), SimpleNamespace(image=ClusterImage("c", topics_by_id=topics))
-    first, pieces = counted(_all(cast(Any, broker), form, MetadataResponse(), MetadataRequest(topics=None), 12))
+    cache, broker = EncodedTopics(), SimpleNamespace(image=ClusterImage("c", topics_by_id=topics))
+    first, pieces = counted(_all(cast(Any, broker), cache, MetadataResponse(), MetadataRequest(topics=None), 12))
     assert pieces == 20
-    again, pieces = counted(_all(cast(Any, broker), form, MetadataResponse(), MetadataRequest(topics=None), 12))
+    again, pieces = counted(_all(cast(Any, broker), cache, MetadataResponse(), MetadataRequest(topics=None), 12))
     assert (pieces, first) == (0, again)
     answer, _ = decode(MetadataResponse, 12, cast(bytes, first), 0)
     assert [(topic.name, len(topic.partitions)) for topic in answer.topics] == [
@@ -95,7 +95,7 @@ def test_many_topics_are_encoded_in_pieces() -> None:
     ]
 
 
-def counted(work: SlicedWork[Answer]) -> tuple[Answer, int]:
+def counted(work: SlicedWork[Response]) -> tuple[Response, int]:
     """The result of the work, and how often it yielded."""
     count = 0
     while True:

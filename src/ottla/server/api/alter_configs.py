@@ -1,4 +1,5 @@
-"""AlterConfigs (key 33), versions 0–2: the configs of a resource are replaced as a whole; what is not named goes back to its default."""
+"""AlterConfigs (key 33), versions 0–2: replace all configs of a resource; configs that are not named are reset to
+their defaults."""
 
 from collections.abc import Awaitable
 

@@ -1,7 +1,8 @@
-"""AlterReplicaLogDirs (key 34), versions 1–2: partitions are moved to another of the node's log directories, while they are used.
+"""AlterReplicaLogDirs (key 34), versions 1–2: move partitions to another of the node's log directories while they are
+in use.
 
-The answer says that a move has begun; DescribeLogDirs shows how far it is. Of a partition that is named twice the last directory counts.
-Skipped: a partition that is not here is not remembered for when it comes.
+The response is sent when the move has started; DescribeLogDirs shows its progress. If a partition occurs twice the
+last directory counts. Skipped: the directory of a partition that is not here yet is not stored for later.
 """
 
 from ottla.base.decision import RequestContext
@@ -20,11 +21,11 @@ REQUEST = AlterReplicaLogDirsRequest
 def handle(
     broker: Broker, context: RequestContext, request: AlterReplicaLogDirsRequest, version: int
 ) -> AlterReplicaLogDirsResponse:
-    wanted: dict[str, dict[int, str]] = {}
+    requested: dict[str, dict[int, str]] = {}
     for directory in request.dirs:
         for topic in directory.topics:
             for index in topic.partitions:
-                wanted.setdefault(topic.name, {})[index] = directory.path
+                requested.setdefault(topic.name, {})[index] = directory.path
     return AlterReplicaLogDirsResponse(
         results=[
             AlterReplicaLogDirTopicResult(
@@ -36,7 +37,7 @@ def handle(
                     for index, path in parts.items()
                 ],
             )
-            for name, parts in wanted.items()
+            for name, parts in requested.items()
         ]
     )
 

@@ -1,7 +1,7 @@
-"""ApiVersions (key 18), versions 0–4: which APIs are served at which versions, and the features of the cluster.
+"""ApiVersions (key 18), versions 0–4: the supported APIs with their versions, and the features of the cluster.
 
-A request of a version that is not known gets an answer in the form of version 0 with UNSUPPORTED_VERSION that names this API only
-(KIP-511): the client asks again with what it learned. The answer's header has no tags at any version.
+A request of an unknown version gets a version 0 response with UNSUPPORTED_VERSION that lists this API only (KIP-511),
+and the client retries with a version from it. The response header has no tags at any version.
 """
 
 import re
@@ -19,7 +19,7 @@ from ottla.wire.messages.api_versions import (
 
 REQUEST = ApiVersionsRequest
 OWN_KEY = 18
-SOFTWARE_NAMED_FROM = 3
+CLIENT_SOFTWARE_MIN_VERSION = 3
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
@@ -29,7 +29,7 @@ def handle(
     if request is None:
         own = [ApiVersion(key, first, last) for key, first, last in broker.api_ranges if key == OWN_KEY]
         return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=own)
-    if version >= SOFTWARE_NAMED_FROM and not (
+    if version >= CLIENT_SOFTWARE_MIN_VERSION and not (
         _SOFTWARE.fullmatch(request.client_software_name) and _SOFTWARE.fullmatch(request.client_software_version)
     ):
         return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)

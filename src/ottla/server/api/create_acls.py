@@ -1,4 +1,4 @@
-"""CreateAcls (key 30), versions 1–3: without an authorizer nobody would look at access rules, so none are taken."""
+"""CreateAcls (key 30), versions 1–3: rejected, as there is no authorizer that would apply ACLs."""
 
 from ottla.base.decision import RequestContext
 from ottla.base.errors import ErrorCode
@@ -10,8 +10,10 @@ REQUEST = CreateAclsRequest
 
 
 def handle(broker: Broker, context: RequestContext, request: CreateAclsRequest, version: int) -> CreateAclsResponse:
-    for wanted in request.creations:
-        check_known(wanted.resource_type, wanted.resource_pattern_type, wanted.operation, wanted.permission_type)
+    for creation in request.creations:
+        check_known(
+            creation.resource_type, creation.resource_pattern_type, creation.operation, creation.permission_type
+        )
     return CreateAclsResponse(
         results=[AclCreationResult(ErrorCode.SECURITY_DISABLED, NO_AUTHORIZER) for _ in request.creations]
     )

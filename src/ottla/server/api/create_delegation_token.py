@@ -1,4 +1,4 @@
-"""CreateDelegationToken (key 38), versions 1–3: not for clients that are not known by name, and there are no others yet."""
+"""CreateDelegationToken (key 38), versions 1–3: rejected, as clients do not authenticate yet."""
 
 from ottla.base.decision import RequestContext
 from ottla.base.errors import ErrorCode
@@ -6,7 +6,7 @@ from ottla.runtime.broker import Broker
 from ottla.wire.messages.create_delegation_token import CreateDelegationTokenRequest, CreateDelegationTokenResponse
 
 REQUEST = CreateDelegationTokenRequest
-REQUESTER_FROM = 3
+REQUESTER_MIN_VERSION = 3
 NEVER = -1
 
 
@@ -22,7 +22,7 @@ def handle(
         expiry_timestamp_ms=NEVER,
         max_timestamp_ms=NEVER,
     )
-    if version >= REQUESTER_FROM:
+    if version >= REQUESTER_MIN_VERSION:
         response.token_requester_principal_type, response.token_requester_principal_name = kind, name
         if request.owner_principal_name:
             response.principal_type, response.principal_name = (

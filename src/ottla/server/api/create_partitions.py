@@ -1,4 +1,4 @@
-"""CreatePartitions (key 37), versions 0–3: more partitions for a topic that exists."""
+"""CreatePartitions (key 37), versions 0–3: add partitions to topics."""
 
 from collections.abc import Awaitable
 

@@ -1,4 +1,5 @@
-"""CreateTopics (key 19), versions 2–7: the controller decides; the answer leaves once the topics are there."""
+"""CreateTopics (key 19), versions 2–7: the controller creates topics; the response is sent when their partitions are
+open."""
 
 from collections.abc import Awaitable
 

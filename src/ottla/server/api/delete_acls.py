@@ -1,4 +1,4 @@
-"""DeleteAcls (key 31), versions 1–3: without an authorizer there are no access rules to delete."""
+"""DeleteAcls (key 31), versions 1–3: rejected, as there is no authorizer, and so no ACLs."""
 
 from ottla.base.decision import RequestContext
 from ottla.base.errors import ErrorCode
@@ -10,8 +10,13 @@ REQUEST = DeleteAclsRequest
 
 
 def handle(broker: Broker, context: RequestContext, request: DeleteAclsRequest, version: int) -> DeleteAclsResponse:
-    for wanted in request.filters:
-        check_known(wanted.resource_type_filter, wanted.pattern_type_filter, wanted.operation, wanted.permission_type)
+    for acl_filter in request.filters:
+        check_known(
+            acl_filter.resource_type_filter,
+            acl_filter.pattern_type_filter,
+            acl_filter.operation,
+            acl_filter.permission_type,
+        )
     return DeleteAclsResponse(
         filter_results=[DeleteAclsFilterResult(ErrorCode.SECURITY_DISABLED, NO_AUTHORIZER) for _ in request.filters]
     )

@@ -1,4 +1,4 @@
-"""DeleteGroups (key 42), versions 0–2: groups without members are forgotten, with their offsets (KIP-229)."""
+"""DeleteGroups (key 42), versions 0–2: delete groups that have no members, with their offsets (KIP-229)."""
 
 from ottla.base.decision import RequestContext
 from ottla.runtime.broker import Broker
@@ -10,12 +10,12 @@ REQUEST = DeleteGroupsRequest
 
 def handle(broker: Broker, context: RequestContext, request: DeleteGroupsRequest, version: int) -> ResponseOrFuture:
     groups = broker.group_coordinator
-    answers = [
+    responses = [
         groups.dispatch(group_ids[0], DeleteGroupsRequest(groups_names=group_ids), version, context)
         for group_ids in groups.group_ids_by_shard(list(dict.fromkeys(request.groups_names)))
     ]
-    return combine_responses(answers, _combine)
+    return combine_responses(responses, _combine)
 
 
-def _combine(answers: list[DeleteGroupsResponse]) -> DeleteGroupsResponse:
-    return DeleteGroupsResponse(results=[result for answer in answers for result in answer.results])
+def _combine(responses: list[DeleteGroupsResponse]) -> DeleteGroupsResponse:
+    return DeleteGroupsResponse(results=[result for response in responses for result in response.results])

@@ -1,6 +1,7 @@
-"""DeleteRecords (key 21), versions 0–2: a log begins later from now on, at an offset or (-1) at the high watermark.
+"""DeleteRecords (key 21), versions 0–2: move the log start offset to an offset, or (-1) to the high watermark.
 
-The answer waits until the new beginning is on the disk. Skipped: the timeout, as there are no followers to wait for.
+The response is sent when the new log start offset is fsynced. Skipped: the timeout, as there are no followers to wait
+for.
 """
 
 from ottla.base.decision import RequestContext
@@ -21,18 +22,18 @@ NO_OFFSET = -1
 async def handle(
     broker: Broker, context: RequestContext, request: DeleteRecordsRequest, version: int
 ) -> DeleteRecordsResponse:
-    wanted: dict[str, dict[int, int]] = {}
+    requested: dict[str, dict[int, int]] = {}
     for topic in request.topics:
         for part in topic.partitions:
-            wanted.setdefault(topic.name, {})[part.partition_index] = (
+            requested.setdefault(topic.name, {})[part.partition_index] = (
                 part.offset
-            )  # of two for one partition the last counts
+            )  # the last one of a partition counts
     return DeleteRecordsResponse(
         topics=[
             DeleteRecordsTopicResult(
                 name=name, partitions=[await _delete(broker, name, index, offset) for index, offset in parts.items()]
             )
-            for name, parts in wanted.items()
+            for name, parts in requested.items()
         ]
     )
 

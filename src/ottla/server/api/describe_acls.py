@@ -1,6 +1,6 @@
-"""DescribeAcls (key 29), versions 1–3: without an authorizer there are no access rules.
+"""DescribeAcls (key 29), versions 1–3: rejected, as there is no authorizer, and so no ACLs.
 
-A filter that is unknown by its own word (0) is no filter: Kafka closes the connection, and so does this.
+As in Kafka a filter with an element of type UNKNOWN (0) closes the connection.
 """
 
 from ottla.base.decision import RequestContext
@@ -20,6 +20,6 @@ def handle(broker: Broker, context: RequestContext, request: DescribeAclsRequest
 
 
 def check_known(*codes: int) -> None:
-    """The types, patterns, operations and permissions of access rules."""
+    """Raise `MalformedMessage` if a resource type, pattern type, operation or permission is UNKNOWN."""
     if UNKNOWN in codes:
-        raise MalformedMessage("an access rule, or a filter for them, with an element that is unknown")
+        raise MalformedMessage("ACL or ACL filter with an element of type UNKNOWN (0)")

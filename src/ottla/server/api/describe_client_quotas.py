@@ -1,4 +1,5 @@
-"""DescribeClientQuotas (key 48), versions 0–1: the filter is checked, and nothing is found, as there is no way yet to set quotas."""
+"""DescribeClientQuotas (key 48), versions 0–1: validate the filter. The result is empty, as quotas cannot be set
+yet."""
 
 from ottla.base.decision import RequestContext
 from ottla.base.errors import ApiError, ErrorCode
@@ -29,21 +30,21 @@ def _check(components: list[ComponentData]) -> None:
     for component in components:
         kind = component.entity_type
         if not kind:
-            raise ApiError(ErrorCode.INVALID_REQUEST, "a filter needs the type of its entity")
+            raise ApiError(ErrorCode.INVALID_REQUEST, "filter component without an entity type")
         if component.match_type not in (EXACT, DEFAULT, ANY) or (component.match is None) == (
             component.match_type == EXACT
         ):
             raise ApiError(
                 ErrorCode.INVALID_REQUEST,
-                f"{kind}: match 0 with a name, 1 or 2 without one, not {component.match_type}",
+                f"{kind}: match type {component.match_type} is unknown or conflicts with the name",
             )
         if kind in seen:
-            raise ApiError(ErrorCode.INVALID_REQUEST, f"{kind} is filtered twice")
+            raise ApiError(ErrorCode.INVALID_REQUEST, f"duplicate filter component for {kind}")
         if kind not in (USER, CLIENT_ID, IP):
             raise ApiError(
                 ErrorCode.UNSUPPORTED_VERSION,
-                f"there are no quotas of {kind!r}: {USER}, {CLIENT_ID} and {IP} have them",
+                f"unsupported quota entity type {kind!r}; supported are {USER}, {CLIENT_ID} and {IP}",
             )
         seen[kind] = None
     if IP in seen and len(seen) > 1:
-        raise ApiError(ErrorCode.INVALID_REQUEST, "quotas of addresses are apart from those of users and clients")
+        raise ApiError(ErrorCode.INVALID_REQUEST, "ip cannot be combined with user or client-id")

@@ -1,4 +1,4 @@
-"""DescribeCluster (key 60), versions 0–2: the brokers, the controller and the cluster's id."""
+"""DescribeCluster (key 60), versions 0–2: the brokers, the controller and the cluster id."""
 
 from ottla.base.decision import RequestContext
 from ottla.base.errors import ErrorCode
@@ -17,12 +17,12 @@ def handle(
     if request.endpoint_type == CONTROLLERS:
         return DescribeClusterResponse(
             error_code=ErrorCode.MISMATCHED_ENDPOINT_TYPE,
-            error_message="this is a broker's listener; controllers are described on a controller's",
+            error_message="controllers can be described on a controller listener only",
         )
     if request.endpoint_type != BROKERS:
         return DescribeClusterResponse(
             error_code=ErrorCode.UNSUPPORTED_ENDPOINT_TYPE,
-            error_message=f"endpoint type {request.endpoint_type} is not known: 1 is a broker, 2 a controller",
+            error_message=f"unsupported endpoint type {request.endpoint_type}; use 1 (broker) or 2 (controller)",
         )
     response = DescribeClusterResponse(
         cluster_id=broker.image.cluster_id,

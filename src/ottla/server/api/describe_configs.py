@@ -1,9 +1,10 @@
-"""DescribeConfigs (key 32), versions 1–4: values, where each comes from, its synonyms, and on request (from 3 on) a sentence about it.
+"""DescribeConfigs (key 32), versions 1–4: values, their sources and synonyms, and on request (from 3 on) documentation.
 
-Topics, brokers, the cluster's defaults (a broker without a name), groups and client-metrics subscriptions. An empty list of names asks for
-all, as none does; unknown names are left out. A success has an empty error message, not a null one. Skipped: broker loggers.
+Topics, brokers, the cluster's defaults (a broker without a name), groups and client-metrics subscriptions. An empty
+list of names requests all configs, as null does; unknown names are omitted. A success has an empty error message, not
+a null one. Skipped: broker loggers.
 
-Many resources are described in slices, and what is the same of them is encoded once: most topics have no configs of their own.
+Of many resources equal configs are encoded once: most topics have no configs of their own.
 """
 
 from struct import Struct
@@ -32,8 +33,8 @@ FLEXIBLE_FROM = 4
 FEW_RESOURCES_MAX = 5
 """So few are encoded as messages; of more, equal configs are encoded once."""
 THROTTLE_BYTES = 4
-ANSWER_BYTES_MAX = 64 << 20
-"""A few bytes ask for 50 kB of a broker's configs, and they may be repeated."""
+RESPONSE_BYTES_MAX = 64 << 20
+"""A few bytes request 50 kB of a broker's configs, and may be repeated."""
 _i32 = Struct(">i").pack
 
 
@@ -55,24 +56,26 @@ def _describe_few(broker: Broker, request: DescribeConfigsRequest) -> SlicedWork
 
 def _describe_many(broker: Broker, request: DescribeConfigsRequest, version: int) -> SlicedWork[Encoded]:
     """Return the bytes that the messages would have."""
-    kept: dict[Any, bytes] = {}
+    encoded: dict[Any, bytes] = {}
     parts: list[bytes] = []
     size = errors = 0
     for resource in request.resources:
         key = _key(broker, resource)
-        configs = kept.get(key)
+        configs = encoded.get(key)
         if configs is None:
             result = _described(broker, request, resource)
             if result.error_code == ErrorCode.NONE:
-                configs = kept[key] = _encoded_configs(result.configs, version)
+                configs = encoded[key] = _encoded_configs(result.configs, version)
             else:
                 errors += 1
                 parts.append(part_encoder(DescribeConfigsResponse, DescribeConfigsResult, version)(result))
         if configs is not None:
             parts += (_encoded_start(resource, version), configs)
             size += len(configs)
-            if size > ANSWER_BYTES_MAX:
-                raise MalformedMessage(f"a request for more than {ANSWER_BYTES_MAX} bytes of configs")
+            if size > RESPONSE_BYTES_MAX:
+                raise MalformedMessage(
+                    f"DescribeConfigs request whose response exceeds the limit of {RESPONSE_BYTES_MAX} bytes"
+                )
         yield
     start = encode(DescribeConfigsResponse(), version)[:THROTTLE_BYTES] + _count(len(request.resources), version)
     joined = b"".join([start, *parts, _no_tags(version)])
@@ -81,15 +84,15 @@ def _describe_many(broker: Broker, request: DescribeConfigsRequest, version: int
 
 
 def _key(broker: Broker, resource: DescribeConfigsResource) -> tuple[Any, ...]:
-    """Equal for resources of which the same is said: for topics that have the same set, which is nothing for most."""
+    """Return a key that is equal for resources with equal configs, as most topics are."""
     kind, name, keys = resource.resource_type, resource.resource_name, resource.configuration_keys
-    who = name in broker.image.topics_by_name if kind == ResourceType.TOPIC else name
+    identity = name in broker.image.topics_by_name if kind == ResourceType.TOPIC else name
     set_configs = broker.image.configs.get(ConfigResource(kind, name), {})
-    return kind, who, tuple(set_configs.items()), None if keys is None else tuple(keys)
+    return kind, identity, tuple(set_configs.items()), None if keys is None else tuple(keys)
 
 
 def _encoded_start(resource: DescribeConfigsResource, version: int) -> bytes:
-    """A result up to its configs: what stands behind those is taken off."""
+    """Encode a result up to its configs."""
     result = DescribeConfigsResult(ErrorCode.NONE, "", resource.resource_type, resource.resource_name)
     encoded = part_encoder(DescribeConfigsResponse, DescribeConfigsResult, version)(result)
     return encoded[: -len(_count(0, version) + _no_tags(version))]

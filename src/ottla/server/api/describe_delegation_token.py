@@ -1,4 +1,4 @@
-"""DescribeDelegationToken (key 41), versions 1–3: not for clients that are not known by name, and there are no others yet."""
+"""DescribeDelegationToken (key 41), versions 1–3: rejected, as clients do not authenticate yet."""
 
 from ottla.base.decision import RequestContext
 from ottla.base.errors import ErrorCode

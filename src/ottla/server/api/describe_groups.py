@@ -1,4 +1,4 @@
-"""DescribeGroups (key 15), versions 0–6: state and members of classic groups."""
+"""DescribeGroups (key 15), versions 0–6: the state and members of classic groups."""
 
 from ottla.base.decision import RequestContext
 from ottla.runtime.broker import Broker
@@ -7,12 +7,12 @@ from ottla.wire.messages.describe_groups import DescribeGroupsRequest, DescribeG
 
 REQUEST = DescribeGroupsRequest
 GROUP_OPERATIONS = 3400
-"""Read, delete, describe and the config operations: what everybody may do without an authorizer."""
+"""Read, delete, describe and the config operations: without an authorizer every client has all of them."""
 
 
 def handle(broker: Broker, context: RequestContext, request: DescribeGroupsRequest, version: int) -> ResponseOrFuture:
     groups = broker.group_coordinator
-    answers = [
+    pending = [
         groups.dispatch(group_ids[0], DescribeGroupsRequest(groups=group_ids), version, context)
         for group_ids in groups.group_ids_by_shard(request.groups)
     ]
@@ -25,4 +25,4 @@ def handle(broker: Broker, context: RequestContext, request: DescribeGroupsReque
                     group.authorized_operations = GROUP_OPERATIONS
         return DescribeGroupsResponse(groups=found)
 
-    return combine_responses(answers, combine)
+    return combine_responses(pending, combine)

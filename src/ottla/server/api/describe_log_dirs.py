@@ -1,7 +1,8 @@
-"""DescribeLogDirs (key 35), versions 1–5: the node's log directories, the size of each log in them and, from version 4 on, their room.
+"""DescribeLogDirs (key 35), versions 1–5: the node's log directories, the size of each log in them and, from version 4
+on, the space in them.
 
-Partitions that are not here are left out; null asks for all. One on its way to another directory is in both, with what it lacks in the
-new one. A directory that has failed is answered with KAFKA_STORAGE_ERROR.
+Partitions that are not here are omitted; null requests all. A partition that is being moved is in both directories,
+with its lag in the new one. A directory that has failed gets KAFKA_STORAGE_ERROR.
 """
 
 from ottla.base.decision import RequestContext
@@ -25,7 +26,7 @@ ALL_DIRECTORIES = "*"
 async def handle(
     broker: Broker, context: RequestContext, request: DescribeLogDirsRequest, version: int
 ) -> DescribeLogDirsResponse:
-    wanted = (
+    requested = (
         None
         if request.topics is None
         else {(topic.topic, index) for topic in request.topics for index in topic.partitions}
@@ -42,14 +43,14 @@ async def handle(
             continue
         topics: dict[str, DescribeLogDirsTopic] = {}
         for partition in directory.partitions:
-            if wanted is None or (partition.topic, partition.index) in wanted:
+            if requested is None or (partition.topic, partition.index) in requested:
                 topic = topics.setdefault(partition.topic, DescribeLogDirsTopic(name=partition.topic))
                 topic.partitions.append(
                     DescribeLogDirsPartition(partition_index=partition.index, partition_size=partition.log.size_bytes)
                 )
         for move in broker.replica_mover.moves():
             partition = move.partition
-            if move.directory is directory and (wanted is None or (partition.topic, partition.index) in wanted):
+            if move.directory is directory and (requested is None or (partition.topic, partition.index) in requested):
                 topic = topics.setdefault(partition.topic, DescribeLogDirsTopic(name=partition.topic))
                 topic.partitions.append(
                     DescribeLogDirsPartition(
@@ -73,7 +74,7 @@ async def handle(
 
 
 async def _space(broker: Broker, directory: LogDirectory) -> tuple[int, int] | None:
-    """Its size and what is free of it; None where it is offline, which may be found out here."""
+    """Return total and usable bytes, or None if the directory is offline, which may be detected here."""
     if directory.is_online:
         try:
             return await broker.log_directories.space(directory)

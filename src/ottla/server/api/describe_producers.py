@@ -1,4 +1,4 @@
-"""DescribeProducers (key 61), version 0: the producers that a partition remembers (KIP-664)."""
+"""DescribeProducers (key 61), version 0: the active producers of partitions (KIP-664)."""
 
 from ottla.base.decision import RequestContext
 from ottla.base.errors import ErrorCode
@@ -29,17 +29,18 @@ def handle(
 
 
 def _described(broker: Broker, topic: str, index: int) -> PartitionResponse:
-    fault = topic_name_error(topic)
-    if fault is not None:
+    name_error = topic_name_error(topic)
+    if name_error is not None:
         return PartitionResponse(
-            partition_index=index, error_code=ErrorCode.INVALID_TOPIC_EXCEPTION, error_message=fault
+            partition_index=index, error_code=ErrorCode.INVALID_TOPIC_EXCEPTION, error_message=name_error
         )
     partition = broker.partition(topic, index)
     if partition is None:
-        message = None if topic in broker.image.topics_by_name else f"there is no topic {topic!r}"
+        message = None if topic in broker.image.topics_by_name else f"unknown topic {topic!r}"
         return PartitionResponse(
             partition_index=index, error_code=broker.missing_error(topic, index), error_message=message
         )
+    active = partition.active_producers()
     return PartitionResponse(
         partition_index=index,
         active_producers=[
@@ -49,8 +50,8 @@ def _described(broker: Broker, topic: str, index: int) -> PartitionResponse:
                 last_sequence=last_sequence,
                 last_timestamp=last_timestamp,
                 coordinator_epoch=coordinator_epoch,
-                current_txn_start_offset=transaction_start,
+                current_txn_start_offset=txn_start,
             )
-            for producer_id, epoch, last_sequence, last_timestamp, coordinator_epoch, transaction_start in partition.active_producers()
+            for producer_id, epoch, last_sequence, last_timestamp, coordinator_epoch, txn_start in active
         ],
     )

@@ -1,4 +1,4 @@
-"""DescribeQuorum (key 55), versions 0–2: who votes on the metadata log, and how far each has come. One voter, which leads."""
+"""DescribeQuorum (key 55), versions 0–2: the leader and voters of the metadata log: this node alone."""
 
 from ottla.base.decision import RequestContext
 from ottla.base.errors import ErrorCode
@@ -13,7 +13,7 @@ from ottla.wire.messages.describe_quorum import (
 )
 
 REQUEST = DescribeQuorumRequest
-NODES_FROM = 2
+NODES_MIN_VERSION = 2
 TopicData = DescribeQuorumResponse.TopicData
 PartitionData = TopicData.PartitionData
 
@@ -21,12 +21,12 @@ PartitionData = TopicData.PartitionData
 def handle(
     broker: Broker, context: RequestContext, request: DescribeQuorumRequest, version: int
 ) -> DescribeQuorumResponse:
-    asked = [(topic.topic_name, [part.partition_index for part in topic.partitions]) for topic in request.topics]
-    if asked == [(METADATA_TOPIC, [0])]:
+    requested = [(topic.topic_name, [part.partition_index for part in topic.partitions]) for topic in request.topics]
+    if requested == [(METADATA_TOPIC, [0])]:
         return _described(broker, version)
     return DescribeQuorumResponse(
         topics=[
-            TopicData(topic_name=name, partitions=[_unknown(index) for index in indexes]) for name, indexes in asked
+            TopicData(topic_name=name, partitions=[_unknown(index) for index in indexes]) for name, indexes in requested
         ]
     )
 
@@ -35,7 +35,7 @@ def _unknown(index: int) -> PartitionData:
     return PartitionData(
         partition_index=index,
         error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-        error_message=f"only partition 0 of {METADATA_TOPIC} has a quorum, and it is described alone",
+        error_message=f"only partition 0 of {METADATA_TOPIC} can be described, and in a request of its own",
     )
 
 
@@ -52,7 +52,7 @@ def _described(broker: Broker, version: int) -> DescribeQuorumResponse:
         leader_id=node_id, leader_epoch=state.epoch, high_watermark=state.high_watermark, current_voters=[leader]
     )
     response = DescribeQuorumResponse(topics=[TopicData(topic_name=METADATA_TOPIC, partitions=[partition])])
-    if version < NODES_FROM:
+    if version < NODES_MIN_VERSION:
         return response
     registered = broker.image.controllers.get(node_id)
     listeners = [] if registered is None else [Listener(*endpoint[:3]) for endpoint in registered.endpoints.values()]

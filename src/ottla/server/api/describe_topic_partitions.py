@@ -1,7 +1,7 @@
-"""DescribeTopicPartitions (key 75), version 0: topics in the order of their names, page by page (KIP-966).
+"""DescribeTopicPartitions (key 75), version 0: topics by name, with their partitions, in pages (KIP-966).
 
-A page ends after as many partitions as the client wants, and at most `max.request.partition.size.limit`; the cursor says where the next
-begins. No names ask for all topics. A long page is made in slices.
+A page has at most as many partitions as the request allows, and `max.request.partition.size.limit`; the cursor is
+where the next page starts. An empty list of names requests all topics.
 """
 
 from ottla.base.decision import RequestContext
@@ -29,27 +29,27 @@ def handle(
 ) -> DescribeTopicPartitionsResponse | SlicedWork[DescribeTopicPartitionsResponse]:
     image, cursor = broker.image, request.cursor
     start = cursor.topic_name if cursor is not None else ""
-    asked = {topic.name: None for topic in request.topics} or image.topics_by_name
-    names = sorted(name for name in asked if name >= start)
-    if cursor is not None and (cursor.partition_index < 0 or (request.topics and start not in asked)):
-        return _refused(request, ErrorCode.INVALID_REQUEST)
+    requested = {topic.name: None for topic in request.topics} or image.topics_by_name
+    names = sorted(name for name in requested if name >= start)
+    if cursor is not None and (cursor.partition_index < 0 or (request.topics and start not in requested)):
+        return _rejected(request, ErrorCode.INVALID_REQUEST)
     if request.topics and "" in names:
-        return _refused(request, ErrorCode.UNKNOWN_SERVER_ERROR)  # Kafka trips over a name that is empty
+        return _rejected(request, ErrorCode.UNKNOWN_SERVER_ERROR)  # as Kafka, which fails on an empty name
     allowed = config_value(broker, PAGE_LIMIT)
     assert isinstance(allowed, int), allowed
-    room = max(min(allowed, request.response_partition_limit), 1)
-    return _page(broker, names, cursor, room)
+    remaining = max(min(allowed, request.response_partition_limit), 1)
+    return _page(broker, names, cursor, remaining)
 
 
 def _page(
-    broker: Broker, names: list[str], cursor: Cursor | None, room: int
+    broker: Broker, names: list[str], cursor: Cursor | None, remaining: int
 ) -> SlicedWork[DescribeTopicPartitionsResponse]:
     image = broker.image
     start = cursor.topic_name if cursor is not None else ""
     response = DescribeTopicPartitionsResponse()
     for name in names:
         first = cursor.partition_index if cursor is not None and name == start else 0
-        if room <= 0:
+        if remaining <= 0:
             response.next_cursor = Cursor(topic_name=name, partition_index=first)
             break
         topic = image.topics_by_name.get(name)
@@ -57,16 +57,16 @@ def _page(
             response.topics.append(_missing(name))
         else:
             indexes = [index for index in topic.partitions if index >= first]
-            response.topics.append(_topic(image, topic, indexes[:room]))
-            if len(indexes) > room:
-                response.next_cursor = Cursor(topic_name=name, partition_index=indexes[room])
+            response.topics.append(_topic(image, topic, indexes[:remaining]))
+            if len(indexes) > remaining:
+                response.next_cursor = Cursor(topic_name=name, partition_index=indexes[remaining])
                 break
-            room -= len(indexes)
+            remaining -= len(indexes)
         yield
     return response
 
 
-def _refused(request: DescribeTopicPartitionsRequest, error: ErrorCode) -> DescribeTopicPartitionsResponse:
+def _rejected(request: DescribeTopicPartitionsRequest, error: ErrorCode) -> DescribeTopicPartitionsResponse:
     return DescribeTopicPartitionsResponse(
         topics=[DescribeTopicPartitionsResponseTopic(error_code=error, name=topic.name) for topic in request.topics]
     )

@@ -1,4 +1,4 @@
-"""DescribeUserScramCredentials (key 50), version 0: nobody has credentials, as there is no way yet to give them any."""
+"""DescribeUserScramCredentials (key 50), version 0: no user has credentials, as they cannot be set yet."""
 
 from collections import Counter
 
@@ -24,8 +24,8 @@ def handle(
 def _result(name: str, count: int) -> DescribeUserScramCredentialsResult:
     if count > 1:
         return DescribeUserScramCredentialsResult(
-            name, ErrorCode.DUPLICATE_RESOURCE, f"the user {name!r} is named {count} times"
+            name, ErrorCode.DUPLICATE_RESOURCE, f"user {name!r} occurs {count} times in the request"
         )
     return DescribeUserScramCredentialsResult(
-        name, ErrorCode.RESOURCE_NOT_FOUND, f"the user {name!r} has no SCRAM credentials"
+        name, ErrorCode.RESOURCE_NOT_FOUND, f"user {name!r} has no SCRAM credentials"
     )

@@ -1,7 +1,7 @@
-"""ElectLeaders (key 43), versions 0–2: the preferred leader, or from version 1 on any that is left.
+"""ElectLeaders (key 43), versions 0–2: elect the preferred leader, or from version 1 on any replica that is left.
 
-A node alone leads what it has, so nothing is elected: partitions are told that no election was needed. No names ask for all topics,
-of which only those partitions are told about that needed one.
+A single node leads all of its partitions, so they get ELECTION_NOT_NEEDED. Null requests all partitions, and returns
+those that need an election.
 """
 
 from ottla.base.decision import RequestContext
@@ -17,16 +17,16 @@ from ottla.wire.messages.elect_leaders import (
 
 REQUEST = ElectLeadersRequest
 PREFERRED, UNCLEAN = 0, 1
-ERROR_FROM = 1
+ERROR_MIN_VERSION = 1
 
 
 def handle(broker: Broker, context: RequestContext, request: ElectLeadersRequest, version: int) -> ElectLeadersResponse:
     image = broker.image
     if request.election_type not in (PREFERRED, UNCLEAN):
-        message = f"there is no election of type {request.election_type}: 0 is for the preferred leader, 1 is unclean"
-        return _refused(request, version, ErrorCode.INVALID_REQUEST, message)
+        message = f"unsupported election type {request.election_type}; supported are 0 (preferred) and 1 (unclean)"
+        return _rejected(request, version, ErrorCode.INVALID_REQUEST, message)
     if request.timeout_ms <= 0:
-        return _refused(request, version, ErrorCode.REQUEST_TIMED_OUT, None)
+        return _rejected(request, version, ErrorCode.REQUEST_TIMED_OUT, None)
     if request.topic_partitions is None:
         results = [
             ReplicaElectionResult(
@@ -57,17 +57,21 @@ def _result(image: ClusterImage, name: str, index: int, election_type: int) -> P
     topic = image.topics_by_name.get(name)
     partition = None if topic is None else topic.partitions.get(index)
     if partition is None:
-        return PartitionResult(index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {name}-{index}")
+        return PartitionResult(index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"unknown partition {name}-{index}")
     if partition.leader == NO_LEADER and election_type == UNCLEAN:
-        return PartitionResult(index, ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE, "none of its replicas is there")
+        return PartitionResult(index, ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE, "no replica is online")
     if election_type == PREFERRED and partition.leader != partition.replicas[0]:
         return PartitionResult(
-            index, ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE, f"broker {partition.replicas[0]} cannot lead it now"
+            index,
+            ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE,
+            f"preferred leader {partition.replicas[0]} is not available",
         )
-    return PartitionResult(index, ErrorCode.ELECTION_NOT_NEEDED, f"broker {partition.leader} leads it already")
+    return PartitionResult(index, ErrorCode.ELECTION_NOT_NEEDED, f"broker {partition.leader} is the leader already")
 
 
-def _refused(request: ElectLeadersRequest, version: int, error: ErrorCode, message: str | None) -> ElectLeadersResponse:
+def _rejected(
+    request: ElectLeadersRequest, version: int, error: ErrorCode, message: str | None
+) -> ElectLeadersResponse:
     response = ElectLeadersResponse(
         replica_election_results=[
             ReplicaElectionResult(
@@ -77,6 +81,6 @@ def _refused(request: ElectLeadersRequest, version: int, error: ErrorCode, messa
             for topic in request.topic_partitions or ()
         ]
     )
-    if version >= ERROR_FROM:
+    if version >= ERROR_MIN_VERSION:
         response.error_code = error
     return response

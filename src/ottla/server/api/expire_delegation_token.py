@@ -1,4 +1,4 @@
-"""ExpireDelegationToken (key 40), versions 1–2: not for clients that are not known by name, and there are no others yet."""
+"""ExpireDelegationToken (key 40), versions 1–2: rejected, as clients do not authenticate yet."""
 
 from ottla.base.decision import RequestContext
 from ottla.base.errors import ErrorCode

@@ -1,7 +1,8 @@
-"""FindCoordinator (key 10), versions 0–6: which broker answers for a group. Several keys at once from version 4 on (KIP-699).
+"""FindCoordinator (key 10), versions 0–6: the broker that coordinates a group; several keys from version 4 on
+(KIP-699).
 
-The topic that groups are kept in is made by the first who asks; where Kafka tells that client to ask again, it waits here for the moment
-that takes. Skipped: transactions and share groups have no coordinators yet; see docs/SKIPPED.md.
+The first request creates the topic that stores groups. Kafka makes that client retry; here the response waits until the
+topic exists. Skipped: transactions and share groups have no coordinators yet; see docs/SKIPPED.md.
 """
 
 from collections.abc import Coroutine, Sequence
@@ -14,10 +15,10 @@ from ottla.runtime.broker import Broker
 from ottla.wire.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 
 REQUEST = FindCoordinatorRequest
-BATCHES_FROM = 4
-NOBODY = -1
+BATCHES_MIN_VERSION = 4
+NO_NODE = -1
 
-Answer = FindCoordinatorResponse | Coroutine[Any, Any, FindCoordinatorResponse]
+Response = FindCoordinatorResponse | Coroutine[Any, Any, FindCoordinatorResponse]
 
 
 class KeyType(IntEnum):
@@ -26,14 +27,14 @@ class KeyType(IntEnum):
     SHARE = 2
 
 
-def handle(broker: Broker, context: RequestContext, request: FindCoordinatorRequest, version: int) -> Answer:
-    keys = request.coordinator_keys if version >= BATCHES_FROM else [request.key]
+def handle(broker: Broker, context: RequestContext, request: FindCoordinatorRequest, version: int) -> Response:
+    keys = request.coordinator_keys if version >= BATCHES_MIN_VERSION else [request.key]
     if request.key_type == KeyType.GROUP and keys and not broker.group_coordinator.runtime.partition_count():
-        return _after_making(broker, context, keys, version)
+        return _create_topic_and_find(broker, context, keys, version)
     return _found(broker, context, request.key_type, keys, version)
 
 
-async def _after_making(
+async def _create_topic_and_find(
     broker: Broker, context: RequestContext, keys: Sequence[str], version: int
 ) -> FindCoordinatorResponse:
     await broker.internal_topics.create(broker.group_coordinator.runtime.topic)
@@ -44,7 +45,7 @@ def _found(
     broker: Broker, context: RequestContext, key_type: int, keys: Sequence[str], version: int
 ) -> FindCoordinatorResponse:
     found = [_coordinator(broker, context, key_type, key, version) for key in keys]
-    if version >= BATCHES_FROM:
+    if version >= BATCHES_MIN_VERSION:
         return FindCoordinatorResponse(coordinators=found)
     only = found[0]
     return FindCoordinatorResponse(
@@ -60,14 +61,14 @@ def _coordinator(broker: Broker, context: RequestContext, key_type: int, key: st
     if key_type == KeyType.GROUP:
         return _group_coordinator(broker, context, key, version)
     if key_type == KeyType.TRANSACTION:
-        return _refused(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, version)
-    return _refused(key, ErrorCode.INVALID_REQUEST, version, has_message=key_type != KeyType.SHARE)
+        return _failed(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, version)
+    return _failed(key, ErrorCode.INVALID_REQUEST, version, has_message=key_type != KeyType.SHARE, key_type=key_type)
 
 
 def _group_coordinator(broker: Broker, context: RequestContext, key: str, version: int) -> Coordinator:
     runtime = broker.group_coordinator.runtime
     topic = broker.image.topics_by_name.get(runtime.topic)
-    leader = NOBODY if topic is None else topic.partitions[runtime.partition_for(key)].leader
+    leader = NO_NODE if topic is None else topic.partitions[runtime.partition_for(key)].leader
     for endpoint in broker.endpoints(context.listener):
         if endpoint.node_id == leader:
             return Coordinator(
@@ -75,18 +76,18 @@ def _group_coordinator(broker: Broker, context: RequestContext, key: str, versio
                 node_id=leader,
                 host=endpoint.host,
                 port=endpoint.port,
-                error_message="" if version >= BATCHES_FROM else "NONE",
+                error_message="" if version >= BATCHES_MIN_VERSION else "NONE",
             )
-    return _refused(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, version)
+    return _failed(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, version)
 
 
-_MESSAGES = {
-    ErrorCode.COORDINATOR_NOT_AVAILABLE: "there is no coordinator for it right now",
-    ErrorCode.INVALID_REQUEST: "no coordinator is looked for in this way",
-}
-
-
-def _refused(key: str, error: ErrorCode, version: int, *, has_message: bool = False) -> Coordinator:
-    """Of several keys, Kafka says in words what is wrong with none, save an unknown type."""
-    message = _MESSAGES[error] if has_message or version < BATCHES_FROM else ""
-    return Coordinator(key=key, node_id=NOBODY, host="", port=NOBODY, error_code=error, error_message=message)
+def _failed(
+    key: str, error: ErrorCode, version: int, *, has_message: bool = False, key_type: int = KeyType.GROUP
+) -> Coordinator:
+    """Return an error. As in Kafka a batch of keys gets no message, unless the key type is unknown."""
+    message = ""
+    if has_message or version < BATCHES_MIN_VERSION:
+        message = "coordinator is not available; retry"
+        if error == ErrorCode.INVALID_REQUEST:
+            message = f"unsupported coordinator key type {key_type}; only {KeyType.GROUP} (group) is supported"
+    return Coordinator(key=key, node_id=NO_NODE, host="", port=NO_NODE, error_code=error, error_message=message)

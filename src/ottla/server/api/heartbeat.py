@@ -1,4 +1,4 @@
-"""Heartbeat (key 12), versions 0–4: a member says that it lives."""
+"""Heartbeat (key 12), versions 0–4: keeps a member's session alive."""
 
 from ottla.base.decision import RequestContext
 from ottla.runtime.broker import Broker

@@ -1,4 +1,4 @@
-"""IncrementalAlterConfigs (key 44), versions 0–1: single configs are set, deleted, appended to or subtracted from."""
+"""IncrementalAlterConfigs (key 44), versions 0–1: set or delete configs, or append to or subtract from lists."""
 
 from collections.abc import Awaitable
 

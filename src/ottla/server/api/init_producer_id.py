@@ -1,6 +1,6 @@
-"""InitProducerId (key 22), versions 0–5: an id for an idempotent producer.
+"""InitProducerId (key 22), versions 0–5: allocate an id for an idempotent producer.
 
-Skipped: a transactional id is answered with UNSUPPORTED_VERSION, which no client retries; see docs/SKIPPED.md.
+Skipped: a transactional id gets UNSUPPORTED_VERSION, which no client retries; see docs/SKIPPED.md.
 """
 
 from ottla.base.decision import RequestContext
@@ -16,11 +16,11 @@ async def handle(
     broker: Broker, context: RequestContext, request: InitProducerIdRequest, version: int
 ) -> InitProducerIdResponse:
     if (request.producer_id == NONE) != (request.producer_epoch == NONE) or request.transactional_id == "":
-        return _refused(ErrorCode.INVALID_REQUEST)
+        return _rejected(ErrorCode.INVALID_REQUEST)
     if request.transactional_id is not None:
-        return _refused(ErrorCode.UNSUPPORTED_VERSION)
+        return _rejected(ErrorCode.UNSUPPORTED_VERSION)
     return InitProducerIdResponse(producer_id=await broker.producer_ids.next_id(), producer_epoch=0)
 
 
-def _refused(error: ErrorCode) -> InitProducerIdResponse:
+def _rejected(error: ErrorCode) -> InitProducerIdResponse:
     return InitProducerIdResponse(error_code=error, producer_id=NONE, producer_epoch=NONE)

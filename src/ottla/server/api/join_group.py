@@ -1,4 +1,4 @@
-"""JoinGroup (key 11), versions 0–9: a member offers its protocols and waits until the next generation begins."""
+"""JoinGroup (key 11), versions 0–9: a member joins with its protocols and waits until the next generation begins."""
 
 from ottla.base.decision import RequestContext
 from ottla.runtime.broker import Broker

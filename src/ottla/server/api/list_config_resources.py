@@ -1,7 +1,7 @@
-"""ListConfigResources (key 74), versions 0–1: what can have configs of its own, or has them (KIP-1142).
+"""ListConfigResources (key 74), versions 0–1: the resources that have configs (KIP-1142).
 
-Topics and brokers are listed whether or not they have any, groups and client-metrics subscriptions where they do. Version 0 knows
-client-metrics subscriptions only; from version 1 on an empty list of types asks for all of them.
+All topics and brokers are listed; groups and client-metrics subscriptions only if they have configs. Version 0 lists
+client-metrics subscriptions only; from version 1 on an empty list of types requests all types.
 """
 
 from ottla.base.decision import RequestContext
@@ -15,20 +15,20 @@ from ottla.wire.messages.list_config_resources import (
 )
 
 REQUEST = ListConfigResourcesRequest
-TYPES_FROM = 1
+TYPES_MIN_VERSION = 1
 TYPES = tuple(ResourceType)
 
 
 def handle(
     broker: Broker, context: RequestContext, request: ListConfigResourcesRequest, version: int
 ) -> ListConfigResourcesResponse:
-    wanted = [ResourceType.CLIENT_METRICS] if version < TYPES_FROM else request.resource_types or list(TYPES)
-    if any(kind not in TYPES for kind in wanted):
+    requested = [ResourceType.CLIENT_METRICS] if version < TYPES_MIN_VERSION else request.resource_types or list(TYPES)
+    if any(kind not in TYPES for kind in requested):
         return ListConfigResourcesResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
     return ListConfigResourcesResponse(
         config_resources=[
             ConfigResource(resource_name=name, resource_type=kind)
-            for kind in dict.fromkeys(wanted)
+            for kind in dict.fromkeys(requested)
             for name in _names(broker, context, kind)
         ]
     )

@@ -1,4 +1,5 @@
-"""ListGroups (key 16), versions 0–5: the groups that live on this broker, filtered by state (KIP-518) and type (KIP-848)."""
+"""ListGroups (key 16), versions 0–5: the groups that this broker coordinates, filtered by state (KIP-518) and type
+(KIP-848)."""
 
 from ottla.base.decision import RequestContext
 from ottla.base.errors import ErrorCode
@@ -13,9 +14,10 @@ def handle(broker: Broker, context: RequestContext, request: ListGroupsRequest, 
     return combine_responses(broker.group_coordinator.dispatch_to_all(request, version), _combine)
 
 
-def _combine(answers: list[ListGroupsResponse]) -> ListGroupsResponse:
-    """A shard that is not here any more has nothing to say; one that is loading could have, and so the list cannot be given."""
-    for answer in answers:
-        if answer.error_code not in (ErrorCode.NONE, ErrorCode.NOT_COORDINATOR):
-            return answer
-    return ListGroupsResponse(groups=[group for answer in answers for group in answer.groups])
+def _combine(responses: list[ListGroupsResponse]) -> ListGroupsResponse:
+    """Join the lists of all shards. A shard that has moved away has no groups; one that is loading fails the
+    request."""
+    for response in responses:
+        if response.error_code not in (ErrorCode.NONE, ErrorCode.NOT_COORDINATOR):
+            return response
+    return ListGroupsResponse(groups=[group for response in responses for group in response.groups])

@@ -1,7 +1,8 @@
-"""ListOffsets (key 2), versions 1–11: the offset of a timestamp, of the beginning, the end or the largest timestamp.
+"""ListOffsets (key 2), versions 1–11: the offset of a timestamp, the log's start or end, or the largest timestamp.
 
-Special timestamps: -1 latest, -2 earliest, -3 largest timestamp (from version 7, KIP-734), -4 earliest local (8, KIP-405), -5 latest
-tiered (9), -6 earliest pending upload (11). Without tiered storage -4 is the beginning, and -5 and -6 find nothing.
+Special timestamps: -1 latest, -2 earliest, -3 largest timestamp (from version 7, KIP-734), -4 earliest local (8,
+KIP-405), -5 latest tiered (9), -6 earliest pending upload (11). Without tiered storage -4 is the log start offset, and
+-5 and -6 find nothing.
 """
 
 from collections.abc import Coroutine
@@ -24,7 +25,7 @@ from ottla.wire.schema import SlicedWork
 
 REQUEST = ListOffsetsRequest
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -1, -2, -3, -4, -5, -6
-FIRST_VERSION_OF = {
+MIN_VERSION_OF = {
     LATEST: 0,
     EARLIEST: 0,
     MAX_TIMESTAMP: 7,
@@ -32,7 +33,7 @@ FIRST_VERSION_OF = {
     LATEST_TIERED: 9,
     EARLIEST_PENDING_UPLOAD: 11,
 }
-LEADER_EPOCH_FROM = 4
+LEADER_EPOCH_MIN_VERSION = 4
 NO_LEADER_EPOCH = -1
 ISOLATION_LEVELS = (0, 1)
 
@@ -78,7 +79,7 @@ def _look_up(
                     responses[index] = _failed(part, ErrorCode.INVALID_REQUEST)  # a duplicate
                 else:
                     responses[index] = response = _find(broker, topic.name, part, version, searches)
-                    if version < LEADER_EPOCH_FROM:
+                    if version < LEADER_EPOCH_MIN_VERSION:
                         response.leader_epoch = NO_LEADER_EPOCH
             yield
     return ListOffsetsResponse(
@@ -105,7 +106,7 @@ async def _look_up_and_search(
             response.error_code = broker.missing_error(partition.topic, partition.index)
         elif found is not None:
             response.timestamp, response.offset, leader_epoch = found
-            response.leader_epoch = leader_epoch if version >= LEADER_EPOCH_FROM else NO_LEADER_EPOCH
+            response.leader_epoch = leader_epoch if version >= LEADER_EPOCH_MIN_VERSION else NO_LEADER_EPOCH
     return listed
 
 
@@ -114,7 +115,7 @@ def _find(
 ) -> ListOffsetsPartitionResponse:
     partition = broker.partition(topic, part.partition_index)
     timestamp = part.timestamp
-    if timestamp < 0 and version < FIRST_VERSION_OF.get(timestamp, 1 << 15):
+    if timestamp < 0 and version < MIN_VERSION_OF.get(timestamp, 1 << 15):
         return _failed(part, ErrorCode.UNSUPPORTED_VERSION)
     if partition is None:
         return _failed(part, broker.missing_error(topic, part.partition_index))
@@ -133,7 +134,7 @@ def _find(
 
 
 def _search(partition: Partition, timestamp: int) -> tuple[int, int, int] | None:
-    """Runs in a worker: the batch that holds the record may have to be read and decompressed."""
+    """Runs in a worker."""
     log = partition.log
     if timestamp != MAX_TIMESTAMP:
         return log.offset_for_timestamp(timestamp)
@@ -143,7 +144,7 @@ def _search(partition: Partition, timestamp: int) -> tuple[int, int, int] | None
             -1,
             log.log_start_offset,
             log.epoch_for(log.log_start_offset),
-        )  # no record has a time: the first is as late as any
+        )  # no record has a timestamp: return the first one
     return found
 
 

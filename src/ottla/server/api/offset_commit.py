@@ -1,6 +1,6 @@
-"""OffsetCommit (key 8), versions 2–10: how far a group has come. Topics by id from version 10 on (KIP-848).
+"""OffsetCommit (key 8), versions 2–10: commit the offsets of a group. Topics by id from version 10 on (KIP-848).
 
-Topics and partitions that do not exist are answered here; what is left goes to the group's shard.
+Topics and partitions that do not exist get an error here; the others are passed to the group's shard.
 """
 
 import asyncio
@@ -25,42 +25,40 @@ TOPIC_IDS_MIN_VERSION = 10
 
 def handle(broker: Broker, context: RequestContext, request: OffsetCommitRequest, version: int) -> ResponseOrFuture:
     image = broker.image
-    refused: list[OffsetCommitResponseTopic] = []
+    errors: list[OffsetCommitResponseTopic] = []
     known: list[OffsetCommitRequestTopic] = []
     for topic in request.topics:
         found: TopicImage | None
         if version >= TOPIC_IDS_MIN_VERSION:
             found = image.topics_by_id.get(topic.topic_id)
             if found is None:
-                refused.append(_refused(topic, ErrorCode.UNKNOWN_TOPIC_ID))
+                errors.append(_error(topic, ErrorCode.UNKNOWN_TOPIC_ID))
                 continue
             topic.name = found.name
         else:
             found = image.topics_by_name.get(topic.name)
             if found is None:
-                refused.append(_refused(topic, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+                errors.append(_error(topic, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
                 continue
             topic.topic_id = found.topic_id
         for partition in topic.partitions:
             if partition.partition_index not in found.partitions:
-                _keep_existing(topic, found, refused)
+                _keep_existing(topic, found, errors)
                 break
         if topic.partitions:
             known.append(topic)
     if not known:
-        return OffsetCommitResponse(topics=refused)
+        return OffsetCommitResponse(topics=errors)
     request.topics = known
-    answer = broker.group_coordinator.dispatch(request.group_id, request, version, context)
-    if not refused:
-        return answer
-    return _merged_later(answer, refused) if asyncio.isfuture(answer) else _merged(answer, refused)
+    response = broker.group_coordinator.dispatch(request.group_id, request, version, context)
+    if not errors:
+        return response
+    return _merged_later(response, errors) if asyncio.isfuture(response) else _merged(response, errors)
 
 
-def _keep_existing(
-    topic: OffsetCommitRequestTopic, found: TopicImage, refused: list[OffsetCommitResponseTopic]
-) -> None:
+def _keep_existing(topic: OffsetCommitRequestTopic, found: TopicImage, errors: list[OffsetCommitResponseTopic]) -> None:
     missing = [partition for partition in topic.partitions if partition.partition_index not in found.partitions]
-    refused.append(
+    errors.append(
         OffsetCommitResponseTopic(
             name=topic.name,
             topic_id=topic.topic_id,
@@ -73,7 +71,7 @@ def _keep_existing(
     topic.partitions = [partition for partition in topic.partitions if partition.partition_index in found.partitions]
 
 
-def _refused(topic: OffsetCommitRequestTopic, error: ErrorCode) -> OffsetCommitResponseTopic:
+def _error(topic: OffsetCommitRequestTopic, error: ErrorCode) -> OffsetCommitResponseTopic:
     return OffsetCommitResponseTopic(
         name=topic.name,
         topic_id=topic.topic_id,
@@ -81,10 +79,10 @@ def _refused(topic: OffsetCommitRequestTopic, error: ErrorCode) -> OffsetCommitR
     )
 
 
-def _merged(answer: OffsetCommitResponse, refused: list[OffsetCommitResponseTopic]) -> OffsetCommitResponse:
-    """Each topic once, with what was refused before what was decided."""
-    topics = {(topic.name, topic.topic_id): topic for topic in refused}
-    for topic in answer.topics:
+def _merged(response: OffsetCommitResponse, errors: list[OffsetCommitResponseTopic]) -> OffsetCommitResponse:
+    """Merge the topics of both, each topic once, with errors first."""
+    topics = {(topic.name, topic.topic_id): topic for topic in errors}
+    for topic in response.topics:
         before = topics.setdefault((topic.name, topic.topic_id), topic)
         if before is not topic:
             before.partitions += topic.partitions
@@ -92,6 +90,6 @@ def _merged(answer: OffsetCommitResponse, refused: list[OffsetCommitResponseTopi
 
 
 async def _merged_later(
-    answer: "asyncio.Future[Any]", refused: list[OffsetCommitResponseTopic]
+    response: "asyncio.Future[Any]", errors: list[OffsetCommitResponseTopic]
 ) -> OffsetCommitResponse:
-    return _merged(await answer, refused)
+    return _merged(await response, errors)

@@ -1,4 +1,4 @@
-"""OffsetDelete (key 47), version 0: offsets of a group are forgotten, of topics that it does not read any more (KIP-496)."""
+"""OffsetDelete (key 47), version 0: delete a group's offsets of topics that it does not consume any more (KIP-496)."""
 
 import asyncio
 from typing import Any
@@ -21,23 +21,23 @@ REQUEST = OffsetDeleteRequest
 def handle(broker: Broker, context: RequestContext, request: OffsetDeleteRequest, version: int) -> ResponseOrFuture:
     if not request.group_id:
         return OffsetDeleteResponse(error_code=ErrorCode.INVALID_GROUP_ID)
-    refused: list[OffsetDeleteResponseTopic] = []
-    known = [topic for topic in request.topics if _keep_existing(broker, topic, refused)]
-    answer = broker.group_coordinator.dispatch(
+    errors: list[OffsetDeleteResponseTopic] = []
+    known = [topic for topic in request.topics if _keep_existing(broker, topic, errors)]
+    response = broker.group_coordinator.dispatch(
         request.group_id, OffsetDeleteRequest(group_id=request.group_id, topics=known), version, context
     )
-    if not refused:
-        return answer
-    return _merged_later(answer, refused) if asyncio.isfuture(answer) else _merged(answer, refused)
+    if not errors:
+        return response
+    return _merged_later(response, errors) if asyncio.isfuture(response) else _merged(response, errors)
 
 
-def _keep_existing(broker: Broker, topic: OffsetDeleteRequestTopic, refused: list[OffsetDeleteResponseTopic]) -> bool:
-    """Whether anything is left of the topic without the partitions that do not exist."""
+def _keep_existing(broker: Broker, topic: OffsetDeleteRequestTopic, errors: list[OffsetDeleteResponseTopic]) -> bool:
+    """Move partitions that do not exist to `errors`. Return whether there are others."""
     image = broker.image.topics_by_name.get(topic.name)
     existing = () if image is None else image.partitions
     missing = [partition for partition in topic.partitions if partition.partition_index not in existing]
     if missing:
-        refused.append(
+        errors.append(
             OffsetDeleteResponseTopic(
                 name=topic.name,
                 partitions=[
@@ -50,12 +50,12 @@ def _keep_existing(broker: Broker, topic: OffsetDeleteRequestTopic, refused: lis
     return bool(topic.partitions)
 
 
-def _merged(answer: OffsetDeleteResponse, refused: list[OffsetDeleteResponseTopic]) -> OffsetDeleteResponse:
-    """Each topic once; where the group is refused as a whole, nothing is said of topics."""
-    if answer.error_code:
-        return answer
-    topics = {topic.name: topic for topic in refused}
-    for topic in answer.topics:
+def _merged(response: OffsetDeleteResponse, errors: list[OffsetDeleteResponseTopic]) -> OffsetDeleteResponse:
+    """Merge the topics of both, each topic once. An error of the group is returned without topics."""
+    if response.error_code:
+        return response
+    topics = {topic.name: topic for topic in errors}
+    for topic in response.topics:
         before = topics.setdefault(topic.name, topic)
         if before is not topic:
             before.partitions += topic.partitions
@@ -63,6 +63,6 @@ def _merged(answer: OffsetDeleteResponse, refused: list[OffsetDeleteResponseTopi
 
 
 async def _merged_later(
-    answer: "asyncio.Future[Any]", refused: list[OffsetDeleteResponseTopic]
+    response: "asyncio.Future[Any]", errors: list[OffsetDeleteResponseTopic]
 ) -> OffsetDeleteResponse:
-    return _merged(await answer, refused)
+    return _merged(await response, errors)

@@ -1,6 +1,7 @@
-"""OffsetFetch (key 9), versions 1–10: how far groups have come. Several groups from version 8 on (KIP-709), topics by id from 10 on.
+"""OffsetFetch (key 9), versions 1–10: the committed offsets of groups. Several groups from version 8 on (KIP-709),
+topics by id from 10 on.
 
-Each group is asked of its own shard. Names that no topic has are looked up too: offsets may be older than their topic's end.
+Each group is passed to its own shard. Unknown topic names are looked up, too: offsets may outlive their topic.
 """
 
 from ottla.base.decision import RequestContext
@@ -22,15 +23,15 @@ from ottla.wire.messages.offset_fetch import (
 )
 
 REQUEST = OffsetFetchRequest
-ERROR_OF_ALL_FROM = 2
-GROUPS_FROM = 8
+GROUP_ERROR_MIN_VERSION = 2
+GROUPS_MIN_VERSION = 8
 TOPIC_IDS_MIN_VERSION = 10
 NO_OFFSET = -1
 NO_EPOCH = -1
 
 
 def handle(broker: Broker, context: RequestContext, request: OffsetFetchRequest, version: int) -> ResponseOrFuture:
-    if version >= GROUPS_FROM:
+    if version >= GROUPS_MIN_VERSION:
         groups = request.groups
     else:
         topics = (
@@ -46,10 +47,10 @@ def handle(broker: Broker, context: RequestContext, request: OffsetFetchRequest,
     unknown = {}
     if version >= TOPIC_IDS_MIN_VERSION:
         unknown = {at: _take_unknown(image, group) for at, group in enumerate(groups)}
-    answers = []
+    pending = []
     for group in groups:
-        asked = OffsetFetchRequest(groups=[group], require_stable=request.require_stable)
-        answers.append(broker.group_coordinator.dispatch(group.group_id, asked, version, context))
+        requested = OffsetFetchRequest(groups=[group], require_stable=request.require_stable)
+        pending.append(broker.group_coordinator.dispatch(group.group_id, requested, version, context))
 
     def combine(responses: list[OffsetFetchResponse]) -> OffsetFetchResponse:
         found = [response.groups[0] for response in responses]
@@ -58,13 +59,15 @@ def handle(broker: Broker, context: RequestContext, request: OffsetFetchRequest,
                 group.topics = [topic for topic in group.topics if _has_id(image, topic)]
                 if not group.error_code:
                     group.topics += unknown[at]
-        return OffsetFetchResponse(groups=found) if version >= GROUPS_FROM else _older(found[0], groups[0], version)
+        return (
+            OffsetFetchResponse(groups=found) if version >= GROUPS_MIN_VERSION else _older(found[0], groups[0], version)
+        )
 
-    return combine_responses(answers, combine)
+    return combine_responses(pending, combine)
 
 
 def _take_unknown(image: ClusterImage, group: OffsetFetchRequestGroup) -> list[OffsetFetchResponseTopics]:
-    """Topics whose id nobody has leave the request; the others get their names."""
+    """Remove topics with unknown ids from the request, and return their errors; set the names of the others."""
     unknown, known = [], []
     for topic in group.topics or ():
         found = image.topics_by_id.get(topic.topic_id)
@@ -72,7 +75,7 @@ def _take_unknown(image: ClusterImage, group: OffsetFetchRequestGroup) -> list[O
             unknown.append(
                 OffsetFetchResponseTopics(
                     topic_id=topic.topic_id,
-                    partitions=[_nothing(index, ErrorCode.UNKNOWN_TOPIC_ID) for index in topic.partition_indexes],
+                    partitions=[_no_offset(index, ErrorCode.UNKNOWN_TOPIC_ID) for index in topic.partition_indexes],
                 )
             )
         else:
@@ -83,7 +86,7 @@ def _take_unknown(image: ClusterImage, group: OffsetFetchRequestGroup) -> list[O
     return unknown
 
 
-def _nothing(index: int, error: ErrorCode) -> OffsetFetchResponsePartitions:
+def _no_offset(index: int, error: ErrorCode) -> OffsetFetchResponsePartitions:
     return OffsetFetchResponsePartitions(
         partition_index=index,
         committed_offset=NO_OFFSET,
@@ -94,7 +97,7 @@ def _nothing(index: int, error: ErrorCode) -> OffsetFetchResponsePartitions:
 
 
 def _has_id(image: ClusterImage, topic: OffsetFetchResponseTopics) -> bool:
-    """Who asks by id cannot be told of a topic that is gone."""
+    """Set the topic's id. Return False for a deleted topic: it has no id, and cannot be in the response."""
     if topic.topic_id == ZERO_UUID:
         found = image.topics_by_name.get(topic.name)
         if found is None:
@@ -103,15 +106,15 @@ def _has_id(image: ClusterImage, topic: OffsetFetchResponseTopics) -> bool:
     return True
 
 
-def _older(group: OffsetFetchResponseGroup, asked: OffsetFetchRequestGroup, version: int) -> OffsetFetchResponse:
-    """The form that knows one group; the first of those has no place for an error but beside the partitions."""
-    if group.error_code and version < ERROR_OF_ALL_FROM:
+def _older(group: OffsetFetchResponseGroup, requested: OffsetFetchRequestGroup, version: int) -> OffsetFetchResponse:
+    """Convert to a version with a single group. Versions below 2 have the group's error in each partition."""
+    if group.error_code and version < GROUP_ERROR_MIN_VERSION:
         topics = [
             OffsetFetchResponseTopics(
                 name=topic.name,
-                partitions=[_nothing(index, ErrorCode(group.error_code)) for index in topic.partition_indexes],
+                partitions=[_no_offset(index, ErrorCode(group.error_code)) for index in topic.partition_indexes],
             )
-            for topic in asked.topics or ()
+            for topic in requested.topics or ()
         ]
     else:
         topics = group.topics

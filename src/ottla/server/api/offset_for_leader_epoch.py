@@ -1,4 +1,4 @@
-"""OffsetForLeaderEpoch (key 23), versions 2–4: where an epoch of the leader ended, for those who look for where two logs part."""
+"""OffsetForLeaderEpoch (key 23), versions 2–4: the end offset of a leader epoch, by which clients detect truncation."""
 
 from ottla.base.decision import RequestContext
 from ottla.base.errors import ErrorCode
@@ -21,14 +21,14 @@ def handle(
     return OffsetForLeaderEpochResponse(
         topics=[
             OffsetForLeaderTopicResult(
-                topic=topic.topic, partitions=[_answer(broker, topic.topic, part) for part in topic.partitions]
+                topic=topic.topic, partitions=[_result(broker, topic.topic, part) for part in topic.partitions]
             )
             for topic in request.topics
         ]
     )
 
 
-def _answer(broker: Broker, topic: str, part: OffsetForLeaderPartition) -> EpochEndOffset:
+def _result(broker: Broker, topic: str, part: OffsetForLeaderPartition) -> EpochEndOffset:
     partition = broker.partition(topic, part.partition)
     if partition is None:
         return EpochEndOffset(error_code=broker.missing_error(topic, part.partition), partition=part.partition)

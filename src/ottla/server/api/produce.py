@@ -162,7 +162,8 @@ def _without_duplicates(topics: list[TopicPart]) -> list[TopicPart]:
 
 
 class ProduceOperation:
-    """A request of several partitions: appends as many batches as fit a slice at once, and the others in later slices."""
+    """A request of several partitions: appends as many batches as fit a slice at once, and the others in later
+    slices."""
 
     __slots__ = ("_context", "_has_errors", "_outcomes", "_topics", "_view")
 
@@ -190,7 +191,8 @@ class ProduceOperation:
         return not acks or connection.send_small(pack_produce_response(version, correlation_id, self._outcomes))  # type: ignore[arg-type]
 
     def _append_all(self) -> SlicedWork[ProduceResponse | None]:
-        """Append the batches, and return the response if it has errors. Topics may be deleted while others have their slices."""
+        """Append the batches, and return the response if it has errors. Topics may be deleted while others have their
+        slices."""
         context = self._context
         broker, version = context.connection.broker, context.version
         by_topic = broker.partitions_by_id if version >= TOPIC_IDS_MIN_VERSION else broker.partitions_by_name

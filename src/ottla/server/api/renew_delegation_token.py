@@ -1,4 +1,4 @@
-"""RenewDelegationToken (key 39), versions 1–2: not for clients that are not known by name, and there are no others yet."""
+"""RenewDelegationToken (key 39), versions 1–2: rejected, as clients do not authenticate yet."""
 
 from ottla.base.decision import RequestContext
 from ottla.base.errors import ErrorCode

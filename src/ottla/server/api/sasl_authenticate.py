@@ -1,4 +1,4 @@
-"""SaslAuthenticate (key 36), versions 0–2: out of place on a listener that does not authenticate, and there are no others yet."""
+"""SaslAuthenticate (key 36), versions 0–2: rejected, as no listener authenticates clients yet."""
 
 from ottla.base.decision import RequestContext
 from ottla.base.errors import ErrorCode
@@ -11,5 +11,5 @@ REQUEST = SaslAuthenticateRequest
 def handle(
     broker: Broker, context: RequestContext, request: SaslAuthenticateRequest, version: int
 ) -> SaslAuthenticateResponse:
-    message = f"nobody has to authenticate at the listener {context.listener}"
+    message = f"listener {context.listener} does not authenticate clients"
     return SaslAuthenticateResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE, error_message=message)

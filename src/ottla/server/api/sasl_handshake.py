@@ -1,4 +1,4 @@
-"""SaslHandshake (key 17), versions 0–1: out of place on a listener that does not authenticate, and there are no others yet."""
+"""SaslHandshake (key 17), versions 0–1: rejected, as no listener authenticates clients yet."""
 
 from ottla.base.decision import RequestContext
 from ottla.base.errors import ErrorCode

@@ -1,6 +1,7 @@
-"""UpdateFeatures (key 57), versions 0–2: levels of features are raised or lowered, or (from version 1 on) only checked.
+"""UpdateFeatures (key 57), versions 0–2: upgrade or downgrade features, or (from version 1 on) only validate that.
 
-`metadata.version` goes up only. Skipped: `kraft.version`, which stays at 0, and the features of what is not built yet.
+`metadata.version` cannot be downgraded. Skipped: `kraft.version`, which stays at 0, and features that are not
+implemented.
 """
 
 from collections.abc import Awaitable
