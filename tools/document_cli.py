@@ -47,10 +47,10 @@ Records as JSON, in `ottla consume --json` and `ottla produce --json`:
 ```
 
 `timestamp_type` is `create` or `append`. Bytes that are not UTF-8 are in base64 under `key_base64` and
-`value_base64`, instead of `key` and `value`. `produce` needs only the value. An object, list or number as value is
-sent as JSON text, and headers may be an object. `produce` ignores `topic`, `offset` and `timestamp_type`, and reads
-`partition` only with `--keep-partitions`, so `ottla consume orders --json | ottla produce copy --json` copies a
-topic.
+`value_base64`, instead of `key` and `value`. `produce` needs only the value and rejects unknown fields; a null
+value is a tombstone. An object, list or number as value is sent as JSON text, and headers may be an object.
+`produce` ignores `topic`, `offset` and `timestamp_type`, and reads `partition` only with `--keep-partitions`, so
+`ottla consume orders --json | ottla produce copy --json` copies a topic.
 """
 
 

@@ -6,16 +6,24 @@ As JSON a record is {"topic", "partition", "offset", "timestamp", "timestamp_typ
 
 import base64
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any
 
-from ottla.cli.errors import CliError
+from ottla.cli.errors import CliError, nearest
 
 if TYPE_CHECKING:
     from ottla.client.records import ConsumerRecord
 
 CHUNK_BYTES = 1 << 20
+FIELDS = (
+    *("topic", "partition", "offset", "timestamp", "timestamp_type"),
+    *("key", "key_base64", "value", "value_base64", "headers"),
+)
+HEADER_FIELDS = ("key", "value", "value_base64")
+TIMESTAMP_MAX, PARTITION_MAX = (1 << 63) - 1, (1 << 31) - 1
+NO_TIMESTAMP = -1
+"""The timestamp of records from before Kafka 0.10."""
 _ESCAPES = {"\\t": "\t", "\\n": "\n", "\\r": "\r", "\\0": "\0"}
 
 
@@ -53,49 +61,107 @@ class InputRecord:
 
 
 def from_json(line: bytes, number: int) -> InputRecord:
-    """Parse a record. Strings become UTF-8; objects, lists and numbers become JSON; missing fields stay None."""
+    """Parse a record. Strings become UTF-8; objects, lists and numbers become JSON. `value` is required, also if null."""
     try:
-        fields = json.loads(line)
+        fields = json.loads(line, parse_constant=_reject_constant)
+    except RecursionError:
+        raise CliError(f"line {number} is not JSON: it is nested too deeply") from None
     except ValueError as error:
         advice = "With --json each line must be an object, as `ottla consume --json` writes it."
         raise CliError(f"line {number} is not JSON: {error}", advice) from None
     if not isinstance(fields, dict):
         raise CliError(f'line {number} is not an object such as {{"key": ..., "value": ...}}')
     try:
-        timestamp, partition = fields.get("timestamp"), fields.get("partition")
-        if not isinstance(timestamp, int | None) or not isinstance(partition, int | None):
-            raise ValueError("timestamp and partition must be integers")
+        _require_fields(fields, FIELDS)
         return InputRecord(
             _read_bytes(fields, "value"),
             _read_bytes(fields, "key"),
             _read_headers(fields.get("headers")),
-            timestamp,
-            partition,
+            _read_integer(fields, "timestamp", TIMESTAMP_MAX),
+            _read_integer(fields, "partition", PARTITION_MAX),
         )
-    except ValueError as error:
-        raise CliError(f"line {number}: {error}") from None
+    except InvalidRecordError as error:
+        raise CliError(f"line {number}: {error}", error.advice) from None
+
+
+class InvalidRecordError(Exception):
+    """A field of a JSON record is missing, unknown or has the wrong type."""
+
+    def __init__(self, message: str, advice: str = "") -> None:
+        super().__init__(message)
+        self.advice = advice
+
+
+def _reject_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not a JSON number")
+
+
+def _require_fields(fields: dict[str, Any], known: Sequence[str]) -> None:
+    """Reject unknown fields and a missing value: a misspelt name would otherwise send a tombstone."""
+    for name in fields:
+        if name not in known:
+            meant = nearest(name, known)
+            raise InvalidRecordError(
+                f"unknown field {name!r}",
+                f"Did you mean {meant!r}?" if meant else f"Known fields are {', '.join(known)}.",
+            )
+    if "value" not in fields and "value_base64" not in fields:
+        raise InvalidRecordError("the value is missing", 'Add "value"; for a tombstone, "value": null.')
+
+
+def _read_integer(fields: dict[str, Any], name: str, highest: int) -> int | None:
+    number = fields.get(name)
+    if number == NO_TIMESTAMP and name == "timestamp":
+        return None
+    if number is not None and (type(number) is not int or not 0 <= number <= highest):
+        raise InvalidRecordError(f"{name} must be an integer from 0 to {highest}, not {shorten(json.dumps(number))}")
+    return number
 
 
 def _read_bytes(fields: dict[str, Any], name: str) -> bytes | None:
-    encoded = fields.get(f"{name}_base64")
+    encoded_name = f"{name}_base64"
+    if name in fields and encoded_name in fields:
+        raise InvalidRecordError(f"{name} and {encoded_name} cannot be combined")
+    encoded = fields.get(encoded_name)
     if encoded is not None:
-        return base64.b64decode(encoded, validate=True)
+        try:
+            return base64.b64decode(encoded, validate=True)
+        except (TypeError, ValueError):
+            raise InvalidRecordError(f"{encoded_name} is not base64: {shorten(json.dumps(encoded))}") from None
     value = fields.get(name)
-    if value is None or isinstance(value, str):
-        return None if value is None else value.encode()
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+    return None if value is None else _encode(value if isinstance(value, str) else to_compact_json(value), name)
+
+
+def _encode(text: str, name: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        raise InvalidRecordError(f"{name} has half of a surrogate pair, which UTF-8 cannot encode") from None
 
 
 def _read_headers(headers: Any) -> list[tuple[str, bytes | None]] | None:
-    if not headers:
+    if headers is None:
         return None
     if isinstance(headers, dict):
         headers = [{"key": name, "value": value} for name, value in headers.items()]
     if not isinstance(headers, list) or not all(
         isinstance(each, dict) and isinstance(each.get("key"), str) for each in headers
     ):
-        raise ValueError('headers must be an object, or a list of {"key": ..., "value": ...}')
-    return [(each["key"], _read_bytes(each, "value")) for each in headers]
+        raise InvalidRecordError('headers must be an object, or a list of {"key": ..., "value": ...}')
+    found: list[tuple[str, bytes | None]] = []
+    for each in headers:
+        _require_fields(each, HEADER_FIELDS)
+        _encode(each["key"], "the key of a header")
+        found.append((each["key"], _read_bytes(each, "value")))
+    return found or None
+
+
+def shorten(text: str) -> str:
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def to_compact_json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def to_json(record: "ConsumerRecord") -> bytes:
@@ -110,7 +176,7 @@ def to_json(record: "ConsumerRecord") -> bytes:
         **as_text("value", record.value),
         "headers": [{"key": name, **as_text("value", content)} for name, content in record.headers],
     }
-    return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+    return to_compact_json(document).encode() + b"\n"
 
 
 def as_text(name: str, content: bytes | None) -> dict[str, str | None]:

@@ -55,14 +55,51 @@ def test_json_written_by_hand() -> None:
     [
         (b"x", "line 4 is not JSON"),
         (b"[1]", "line 4 is not an object"),
-        (b'{"timestamp": "now"}', "line 4: timestamp and partition must be integers"),
-        (b'{"headers": 3}', "line 4: headers must be an object"),
-        (b'{"value_base64": "!"}', "line 4: "),
+        (b"[" * 100_000, "line 4 is not JSON: it is nested too deeply"),
+        (b'{"value": NaN}', "line 4 is not JSON: NaN is not a JSON number"),
+        (
+            b'{"value": 1, "timestamp": "now"}',
+            'line 4: timestamp must be an integer from 0 to 9223372036854775807, not "no',
+        ),
+        (
+            b'{"value": 1, "timestamp": -2}',
+            "line 4: timestamp must be an integer from 0 to 9223372036854775807, not -2",
+        ),
+        (b'{"value": 1, "partition": true}', "line 4: partition must be an integer from 0 to 2147483647, not true"),
+        (b'{"value": 1, "headers": 3}', "line 4: headers must be an object"),
+        (b'{"value": 1, "headers": [{"key": "a", "val": 1}]}', "line 4: unknown field 'val'"),
+        (b'{"value": 1, "headers": [{"key": "a"}]}', "line 4: the value is missing"),
+        (b'{"value_base64": "!"}', 'line 4: value_base64 is not base64: "!"'),
+        (b'{"value_base64": 5}', "line 4: value_base64 is not base64: 5"),
+        (b'{"value_base64": "", "value": ""}', "line 4: value and value_base64 cannot be combined"),
+        (b'{"value": "\\ud800"}', "line 4: value has half of a surrogate pair, which UTF-8 cannot encode"),
     ],
 )
 def test_invalid_json(line: bytes, message: str) -> None:
-    with pytest.raises(CliError, match=message):
+    with pytest.raises(CliError) as raised:
         from_json(line, 4)
+    assert raised.value.message.startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("line", "message", "advice"),
+    [
+        (b'{"val": "ok"}', "line 1: unknown field 'val'", "Did you mean 'value'?"),
+        (b'{"value": 1, "zzz": 1}', "line 1: unknown field 'zzz'", "Known fields are topic, partition, offset, "),
+        (b'{"key": "k"}', "line 1: the value is missing", 'Add "value"; for a tombstone, "value": null.'),
+        (b"{}", "line 1: the value is missing", 'Add "value"; for a tombstone, "value": null.'),
+    ],
+)
+def test_tombstone_in_json_needs_an_explicit_null(line: bytes, message: str, advice: str) -> None:
+    with pytest.raises(CliError) as raised:
+        from_json(line, 1)
+    assert raised.value.message == message
+    assert raised.value.advice.startswith(advice)
+    assert from_json(b'{"key": "k", "value": null}', 1) == InputRecord(None, b"k")
+
+
+def test_records_without_timestamp_can_be_copied() -> None:
+    assert from_json(b'{"value": "v", "timestamp": -1}', 1) == InputRecord(b"v")
 
 
 def test_line_format() -> None:
