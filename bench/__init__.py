@@ -1,1 +1,1 @@
-"""Side-by-side benchmarks, each against the peer it names. `bench/peers.py` starts the brokers, for the tests too."""
+"""Side-by-side benchmarks. `bench/peers.py` starts the brokers, for tests too."""

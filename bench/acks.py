@@ -1,4 +1,4 @@
-"""Produce with acks 0, 1 and all: what an response costs, and what waiting for it does."""
+"""Produce with acks 0, 1 and all: the cost of a response, and of waiting for it."""
 
 from collections.abc import Sequence
 
@@ -17,5 +17,9 @@ def run(targets: Sequence[Target], run_size: RunSize, log: Log) -> Report:
         Load("Produce 1.1 kB, acks=1", produce_load(records, 5)),
         Load("Produce 1.1 kB, acks=all", produce_load(records, 5, acks=-1)),
     ]
-    what = "One connection, one replica; 5 requests in flight, with acks=0 as many as the socket takes, the last one answered."
+    what = (
+        "One connection, one replica; 5 requests in flight; with acks=0 as many as the socket accepts, and one final "
+        "request "
+        "with acks=1."
+    )
     return run_loads("Acks", loads, targets, run_size, log, what=what)

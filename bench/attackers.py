@@ -1,7 +1,8 @@
-"""What is thrown at a node: connections that are slow, silent, many or deaf, spoilt requests, bombs, and everything that costs memory.
+"""Attacks on a node: connections that are slow, idle, numerous or never read, mutated requests, decompression bombs,
+and other requests that cost memory.
 
-Each attack is one act of a second at most, by a client that nobody invited; several are under way at a time. An response, an error and a
-closed connection are all fine with it: what must not happen is seen by others (see `attack`).
+Each attack takes a second at most; several run at a time. Responses, errors and closed connections are all acceptable:
+failures are detected by the load beside it (see `attack`).
 """
 
 import contextlib
@@ -33,20 +34,20 @@ THREADS = 4
 PAUSE_SECONDS_MAX = 0.06
 HELD_SECONDS = 0.5
 RESPONSE_SECONDS_MAX = 5.0
-SPOILT = "spoilt"
+MUTATED_TOPIC = "mutated"
 BAD_NAMES = ("..", ".", "a/b", "../../x", "a\0b", "", "x" * 250, "x" * 30_000, "é", "__cluster_metadata", "-" * 249)
 
 
 @dataclass(slots=True)
 class AttackTarget:
-    """Who is attacked, with what at hand."""
+    """The attacked node, and the inputs of the attacks."""
 
     port: int
     topic: str
     topic_id: bytes
     source: random.Random
     bombs: list[bytes]
-    acts: Counter[str] = field(default_factory=Counter)
+    counts: Counter[str] = field(default_factory=Counter)
 
     def connect(self, *, receive_buffer: int | None = None) -> socket.socket:
         connection = socket.socket()
@@ -57,7 +58,7 @@ class AttackTarget:
         return connection
 
     def send(self, *requests: bytes) -> None:
-        """Send requests one after another and wait for something to come back of each, or for the end."""
+        """Send requests one after another, and wait for each response or the end of the connection."""
         with self.connect() as connection:
             for request in requests:
                 connection.sendall(request)
@@ -69,7 +70,7 @@ class AttackTarget:
 
 
 def receive_one(connection: socket.socket) -> bytes:
-    """One response without its size; empty where the connection has ended."""
+    """Receive one response without its size; empty if the connection has ended."""
     size: int = struct.unpack(">i", receive(connection, 4) or bytes(4))[0]
     return receive(connection, size)
 
@@ -103,17 +104,17 @@ def slow_writer(target: AttackTarget) -> None:
 
 
 def slow_reader(target: AttackTarget) -> None:
-    """Requests without end whose responses are not read."""
-    wanted = target.source.choice((request(MetadataRequest(topics=None), 12), fetch_of(target, range(100))))
+    """Send requests without reading the responses."""
+    data = target.source.choice((request(MetadataRequest(topics=None), 12), fetch_of(target, range(100))))
     with target.connect(receive_buffer=4096) as connection:
         connection.settimeout(HELD_SECONDS)
         with contextlib.suppress(TimeoutError):
             for _ in range(500):
-                connection.sendall(wanted * 20)
+                connection.sendall(data * 20)
 
 
 def half_open(target: AttackTarget) -> None:
-    """Large requests that are announced, and begun at most."""
+    """Announce large requests, and send at most their start."""
     held = [target.connect() for _ in range(20)]
     for connection in held:
         size = target.source.choice((100 * MB, 5 * MB, 70_000, 100 * MB - 1))
@@ -144,13 +145,13 @@ def close(connections: Iterable[socket.socket], *, reset: bool) -> None:
 
 
 def spoilt_requests(target: AttackTarget) -> None:
-    """Requests of every API, spoilt by the byte, about a topic that they may delete."""
+    """Send mutated requests of all APIs, for a topic that they may delete."""
     apis, served = served_apis(), messages("Request")
-    target.send(created([SPOILT], 2))
+    target.send(create_topics_request([MUTATED_TOPIC], 2))
     with target.connect() as connection:
-        connection.sendall(request(MetadataRequest(topics=[MetadataRequestTopic(name=SPOILT)]), 12))
+        connection.sendall(request(MetadataRequest(topics=[MetadataRequestTopic(name=MUTATED_TOPIC)]), 12))
         response, _ = decode(MetadataResponse, 12, receive_one(connection), 5)
-    requests = Requests(target.source, [(SPOILT, response.topics[0].topic_id)])
+    requests = Requests(target.source, [(MUTATED_TOPIC, response.topics[0].topic_id)])
     for _ in range(10):
         stream = b""
         for number in range(target.source.randint(1, 4)):
@@ -166,7 +167,7 @@ def spoilt_requests(target: AttackTarget) -> None:
 
 
 def counts_without_items(target: AttackTarget) -> None:
-    """Arrays, strings and tags that log that they are huge, in a few bytes."""
+    """Send short requests with huge lengths of arrays, strings and tags."""
     for count in (b"\x7f\xff\xff\xff", b"\xff\xff\xff\x7f", b"\xff\xff\xff\xff\x07", b"\x80\x80\x80\x80\x80\x80"):
         for key, version in ((3, 12), (3, 1), (19, 7), (2, 6), (1, 12), (0, 9), (32, 4)):
             is_flexible = version >= served_apis()[key].flexible_from
@@ -181,14 +182,16 @@ def many_tags(target: AttackTarget) -> None:
     target.send(struct.pack(">i", len(message)) + message)
 
 
-def created(names: Iterable[str], partitions: int) -> bytes:
+def create_topics_request(names: Iterable[str], partitions: int) -> bytes:
     topics = [CreatableTopic(name=name, num_partitions=partitions, replication_factor=1) for name in names]
     return request(CreateTopicsRequest(topics=topics, timeout_ms=5000), 7)
 
 
 def bad_names(target: AttackTarget) -> None:
-    asked = [MetadataRequestTopic(name=name) for name in BAD_NAMES]
-    target.send(created(BAD_NAMES, 1), request(MetadataRequest(topics=asked, allow_auto_topic_creation=True), 12))
+    topics = [MetadataRequestTopic(name=name) for name in BAD_NAMES]
+    target.send(
+        create_topics_request(BAD_NAMES, 1), request(MetadataRequest(topics=topics, allow_auto_topic_creation=True), 12)
+    )
 
 
 # Size
@@ -224,7 +227,8 @@ def many_partitions(target: AttackTarget) -> None:
 
 
 def bombs(target: AttackTarget) -> None:
-    """A few kilobytes that become megabytes, and records by the hundred thousand."""
+    """Produce decompression bombs: kilobytes that become megabytes, and batches with hundreds of thousands of
+    records."""
     for bomb in target.source.sample(target.bombs, 2):
         target.send(produce(target.topic_id, bomb))
     search = ListOffsetsPartition(partition_index=0, timestamp=int(time.time() * 1000))
@@ -235,18 +239,18 @@ def bombs(target: AttackTarget) -> None:
 
 def make_bombs() -> list[bytes]:
     now_ms = int(time.time() * 1000)
-    made = [
+    payloads = [
         bytes(build_batch([Record(timestamp=now_ms, value=bytes(size))], codec=codec))
         for codec in (1, 2, 3, 4)
         for size in (200_000, 3 * MB, 20 * MB, 140 * MB)
     ]
-    made += [
+    payloads += [
         tiny_records(count, codec, now_ms + late_ms)
         for count in (50_000, 500_000, 5_000_000)
         for codec in (1, 4)
         for late_ms in (0, 10**10)
     ]
-    return [bomb for bomb in made if len(bomb) < MB]
+    return [bomb for bomb in payloads if len(bomb) < MB]
 
 
 def tiny_records(count: int, codec: int, timestamp: int) -> bytes:
@@ -264,7 +268,7 @@ def tiny_records(count: int, codec: int, timestamp: int) -> bytes:
 
 
 def producer_ids(target: AttackTarget) -> None:
-    """Producers that come, write one record and never come again."""
+    """Produce one record each with many producer ids."""
     target.send(*([request(InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000), 4)] * 20))
     now_ms = int(time.time() * 1000)
     target.send(
@@ -286,8 +290,8 @@ def producer_ids(target: AttackTarget) -> None:
 
 
 def fetch_of(target: AttackTarget, indexes: Iterable[int], *, session_epoch: int = -1) -> bytes:
-    wanted = [FetchPartition(partition=index, partition_max_bytes=1000) for index in indexes]
-    topics = [FetchTopic(topic=target.topic, partitions=wanted)]
+    partitions = [FetchPartition(partition=index, partition_max_bytes=1000) for index in indexes]
+    topics = [FetchTopic(topic=target.topic, partitions=partitions)]
     return request(
         FetchRequest(max_wait_ms=0, min_bytes=0, max_bytes=MB, session_epoch=session_epoch, topics=topics), 12
     )
@@ -299,54 +303,56 @@ def fetch_sessions(target: AttackTarget) -> None:
 
 
 def topics_by_asking(target: AttackTarget) -> None:
-    asked = [MetadataRequestTopic(name=target.name()) for _ in range(50)]
-    target.send(request(MetadataRequest(topics=asked, allow_auto_topic_creation=True), 12))
+    topics = [MetadataRequestTopic(name=target.name()) for _ in range(50)]
+    target.send(request(MetadataRequest(topics=topics, allow_auto_topic_creation=True), 12))
 
 
 def topics_that_come_and_go(target: AttackTarget) -> None:
     names = [target.name() for _ in range(3)]
-    gone = [DeleteTopicState(name=name) for name in names]
+    deletions = [DeleteTopicState(name=name) for name in names]
     target.send(
-        created(names, 4),
+        create_topics_request(names, 4),
         request(MetadataRequest(topics=None), 12),
-        request(DeleteTopicsRequest(topics=gone, timeout_ms=5000), 6),
+        request(DeleteTopicsRequest(topics=deletions, timeout_ms=5000), 6),
     )
 
 
+# Their names are keys in bench/results/attack.json.
 ATTACKS: tuple[Callable[[AttackTarget], None], ...] = (
-    slow_writer, slow_reader, half_open, flood_of_connections, spoilt_requests, counts_without_items, many_tags, bad_names, large_messages,
-    many_partitions, bombs, producer_ids, fetch_sessions, topics_by_asking, topics_that_come_and_go,
+    slow_writer, slow_reader, half_open, flood_of_connections, spoilt_requests, counts_without_items, many_tags,
+    bad_names, large_messages, many_partitions, bombs, producer_ids, fetch_sessions, topics_by_asking,
+    topics_that_come_and_go,
 )  # fmt: skip
 
 
-def act(target: AttackTarget, attack: Callable[[AttackTarget], None]) -> None:
-    with contextlib.suppress(OSError):  # the node may end a connection whenever it likes
+def run_one(target: AttackTarget, attack: Callable[[AttackTarget], None]) -> None:
+    with contextlib.suppress(OSError):  # the node may close any connection
         attack(target)
-    target.acts[attack.__name__] += 1
+    target.counts[attack.__name__] += 1
 
 
 def attack_once_each(port: int, topic: str, topic_id: bytes, seed: int) -> dict[str, float]:
-    """Every attack once, one after another, and how long each took: what a node loads when it is first needed is loaded then."""
+    """Run each attack once, so that the node loads its modules. Return the seconds that each took."""
     target = AttackTarget(port, topic, topic_id, random.Random(seed), make_bombs())
-    took = {}
+    durations = {}
     for attack in ATTACKS:
-        began = time.monotonic()
-        act(target, attack)
-        took[attack.__name__] = time.monotonic() - began
-    return took
+        started = time.monotonic()
+        run_one(target, attack)
+        durations[attack.__name__] = time.monotonic() - started
+    return durations
 
 
 def attack_for(port: int, topic: str, topic_id: bytes, seed: int, seconds: float) -> dict[str, int]:
-    """Several at a time, in a random order, with pauses; how often each was made."""
-    made = make_bombs()
+    """Run several attacks at a time, in random order, with pauses. Return the number of each."""
+    payloads = make_bombs()
     end = time.monotonic() + seconds
     targets = [
-        AttackTarget(port, topic, topic_id, random.Random(f"{seed} {number}"), made) for number in range(THREADS)
+        AttackTarget(port, topic, topic_id, random.Random(f"{seed} {number}"), payloads) for number in range(THREADS)
     ]
 
     def run(target: AttackTarget) -> None:
         while time.monotonic() < end:
-            act(target, target.source.choice(ATTACKS))
+            run_one(target, target.source.choice(ATTACKS))
             time.sleep(target.source.uniform(0, PAUSE_SECONDS_MAX))
 
     threads = [threading.Thread(target=run, args=(target,)) for target in targets]
@@ -356,5 +362,5 @@ def attack_for(port: int, topic: str, topic_id: bytes, seed: int, seconds: float
         thread.join()
     total: Counter[str] = Counter()
     for target in targets:
-        total += target.acts
+        total += target.counts
     return dict(sorted(total.items()))

@@ -1,4 +1,4 @@
-"""How long a test waits for its broker: `ottla.testing.Broker()` in a fresh process, after its import, until it has answered."""
+"""Startup time of a broker in a test: `ottla.testing.Broker()` in a fresh process, up to its first response."""
 
 import statistics
 import subprocess
@@ -11,10 +11,10 @@ from bench.report import KAFKA, Goal, Report, RunSize
 PROBE = """
 import time
 from bench.peers import responds_to_api_versions
-began = time.perf_counter()
+started = time.perf_counter()
 from ottla.testing import Broker
 imported = time.perf_counter()
-times = [imported - began]
+times = [imported - started]
 for _ in range(2):
     start = time.perf_counter()
     with Broker() as broker:
@@ -30,11 +30,11 @@ def probe() -> list[float]:
     done = subprocess.run(
         [sys.executable, "-c", PROBE], capture_output=True, text=True, check=True, stdin=subprocess.DEVNULL
     )
-    return [float(word) for word in done.stdout.split()]
+    return [float(seconds) for seconds in done.stdout.split()]
 
 
 def run(run_size: RunSize, log: Callable[[str], None]) -> Report:
-    probe()  # so that the files are in the page cache, as they are in anyone's second run of their tests
+    probe()  # loads the files into the page cache, as in a second test run
     times = [probe() for _ in range(max(3, run_size.starts))]
     columns = dict(zip(PHASES, zip(*times, strict=True), strict=True))
     log(

@@ -1,6 +1,7 @@
-"""A load that notices what is wrong: numbered, hashed records with acks=all, each acknowledged at its offset, and read back by a consumer.
+"""A load that detects errors: numbered, hashed records with acks=all, each acknowledged at its offset and read back by
+a consumer.
 
-Each side has a process of its own, so that its times are those of the broker and not of its neighbour's turn at the interpreter.
+Producer and consumer run in separate processes, so that latencies do not include the other's use of the GIL.
 """
 
 import hashlib
@@ -22,10 +23,10 @@ BASE_OFFSET_AT = frames.PRODUCE_ERROR_AT + 2
 
 @dataclass(frozen=True, slots=True)
 class Produced:
-    """What a producer was promised: records, and how long each request took."""
+    """Number of acknowledged records, and the latency of each request."""
 
     count: int
-    waits: list[float]
+    latencies: list[float]
 
 
 def value_of(number: int, source: random.Random) -> bytes:
@@ -34,37 +35,37 @@ def value_of(number: int, source: random.Random) -> bytes:
 
 
 def number_in(value: bytes) -> int:
-    """ValueError unless the value is one that was sent."""
+    """Raises ValueError unless the value is one that was sent."""
     body, digest = value[:-DIGEST_BYTES], value[-DIGEST_BYTES:]
     if len(body) < 8 or hashlib.blake2b(body, digest_size=DIGEST_BYTES).digest() != digest:
-        raise ValueError(f"a value that nobody sent: {value[:40]!r}")
+        raise ValueError(f"unknown value: {value[:40]!r}")
     number: int = struct.unpack_from(">q", body)[0]
     return number
 
 
 def produce_checked(port: int, topic_id: bytes, first: int, seconds: float) -> Produced:
-    """One request at a time, with a pause between them. BrokerError where one fails or its offset is not the next one."""
+    """Produce one request at a time, with pauses. Raises BrokerError if one fails or its offset is not the next."""
     connection, source, clock = Connection(port), random.Random(first), time.perf_counter
-    number, waits = first, []
+    number, latencies = first, []
     end = clock() + seconds
     while clock() < end:
         values = [value_of(number + index, source) for index in range(source.randint(1, RECORDS_MAX))]
-        began = clock()
+        started = clock()
         response = connection.request(frames.produce(topic_id, frames.batch_of(values), acks=-1))
-        waits.append(clock() - began)
+        latencies.append(clock() - started)
         base_offset: int = struct.unpack_from(">q", response, BASE_OFFSET_AT)[0]
         if frames.produce_error(response) or base_offset != number:
             raise BrokerError(f"record {number}: error {frames.produce_error(response)}, offset {base_offset}")
         number += len(values)
         time.sleep(PAUSE_SECONDS)
     connection.close()
-    return Produced(number, waits)
+    return Produced(number, latencies)
 
 
 def consume_checked(port: int, topic_id: bytes, first: int, seconds: float, until: int | None = None) -> int:
-    """Read from an offset on, for a while or until there is nothing left to come; the offset after the last record is returned.
+    """Read from an offset on, for some seconds or up to offset `until`. Return the offset after the last record.
 
-    ValueError where a record is not what stood at its offset, BrokerError where records are missing.
+    Raises ValueError if a record is not at its offset, BrokerError if records are missing.
     """
     connection, offset = Connection(port), first
     end = time.monotonic() + seconds
@@ -73,16 +74,16 @@ def consume_checked(port: int, topic_id: bytes, first: int, seconds: float, unti
         for at, value in values_in(records):
             if at >= offset:
                 if at != offset or number_in(value) != offset:
-                    raise ValueError(f"record {number_in(value)} at offset {at}, where {offset} should be")
+                    raise ValueError(f"record {number_in(value)} at offset {at}, expected {offset}")
                 offset += 1
     connection.close()
     if until is not None and offset != until:
-        raise BrokerError(f"{until - offset} records cannot be read any more")
+        raise BrokerError(f"{until - offset} records are missing")
     return offset
 
 
 def records_in(response: bytearray) -> bytearray:
-    """The batches of a Fetch response of one partition; BrokerError where it has an error."""
+    """Return the batches of a Fetch response for one partition. Raises BrokerError if it has an error code."""
     _, position = read_uvarint(response, 4 + 1 + 4 + 2 + 4)
     _, position = read_uvarint(response, position + frames.TOPIC_ID_SIZE)
     error: int = struct.unpack_from(">h", response, position + 4)[0]
@@ -94,7 +95,7 @@ def records_in(response: bytearray) -> bytearray:
 
 
 def values_in(records: bytearray) -> list[tuple[int, bytes]]:
-    """(offset, value) of all whole batches, which are not compressed."""
+    """Return (offset, value) of the records in all complete, uncompressed batches."""
     found, position = [], 0
     while position + 61 <= len(records):
         base_offset, length = struct.unpack_from(">qi", records, position)
@@ -106,9 +107,9 @@ def values_in(records: bytearray) -> list[tuple[int, bytes]]:
         for index in range(count):
             size, position = read_uvarint(records, position)
             record_end = position + size // 2
-            _, position = read_uvarint(records, position + 1)  # the timestamp
-            _, position = read_uvarint(records, position)  # the offset
-            _, position = read_uvarint(records, position)  # the key, which is null
+            _, position = read_uvarint(records, position + 1)  # timestamp
+            _, position = read_uvarint(records, position)  # offset
+            _, position = read_uvarint(records, position)  # key (null)
             value_size, position = read_uvarint(records, position)
             found.append((base_offset + index, bytes(records[position : position + value_size // 2])))
             position = record_end

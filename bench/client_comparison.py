@@ -1,4 +1,4 @@
-"""Clients beside each other: each works in a process of its own against each broker, in turns, and prints what it took."""
+"""Comparison of clients: each runs in its own process against each broker, in alternating rounds."""
 
 import json
 import re
@@ -15,16 +15,16 @@ from bench.report import RunSize, ratio
 CLIENT_SECONDS_MAX = 180
 HEAD = ("", "records/s", "CPU/record", "memory", "ratio")
 REFERENCES = ("kafka-python", "aiokafka")
-"""The thresholds are to the better of these: they are written in Python too."""
+"""Thresholds are relative to the faster of these clients, which are written in Python too."""
 
 Work = Callable[[str, str, int], tuple[float, float]]
-"""Bootstrap address, topic and how many records; returned are seconds and CPU seconds."""
+"""Takes bootstrap address, topic and number of records. Returns seconds and CPU seconds."""
 Rates = dict[str, dict[str, Figures]]
 """By broker and client."""
 
 
 def measure(module: str, client: str, bootstrap: str, topic: str, records: int) -> Figures:
-    """In a process of its own, which runs the module: records a second, CPU of the client for each, and its peak of memory."""
+    """Run the module in a child process. Return records per second, client CPU per record, and peak memory."""
     command = [sys.executable, "-m", module, client, bootstrap, topic, str(records)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=CLIENT_SECONDS_MAX)
     if done.returncode:
@@ -34,7 +34,7 @@ def measure(module: str, client: str, bootstrap: str, topic: str, records: int) 
 
 
 def run_client(works: Mapping[str, Work]) -> None:
-    """That process: its arguments are those of `measure`, and what it prints is what `measure` returns."""
+    """Main function of that process: takes the arguments of `measure` and prints its result."""
     client, bootstrap, topic, count = sys.argv[1:]
     records = int(count)
     seconds, cpu = works[client](bootstrap, topic, records)
@@ -47,9 +47,10 @@ def run_client(works: Mapping[str, Work]) -> None:
     )
 
 
-def alternate_rounds(module: str, clients: Sequence[str], broker: BrokerProcess, topic: str, records: int, run_size: RunSize,
-               log: Log) -> dict[str, Figures]:  # fmt: skip
-    """The medians of each client's rounds."""
+def alternate_rounds(
+    module: str, clients: Sequence[str], broker: BrokerProcess, topic: str, records: int, run_size: RunSize, log: Log
+) -> dict[str, Figures]:
+    """Measure the clients in alternating rounds and return each client's medians."""
     rounds: dict[str, list[Figures]] = {client: [] for client in clients}
     for number in range(run_size.perf_rounds):
         for client, found in rounds.items():
@@ -59,7 +60,7 @@ def alternate_rounds(module: str, clients: Sequence[str], broker: BrokerProcess,
 
 
 def rows(rates: Rates) -> list[list[str]]:
-    """A line for each client; the last column is to the better judge."""
+    """Return a row for each client. The last column is the ratio to the faster reference client."""
     return [
         [
             f"{client} ({broker})",

@@ -1,5 +1,6 @@
-"""Consuming records of 100 bytes from one partition: `ottla.client` record by record and as columns, beside kafka-python, aiokafka and
-confluent-kafka, on the same topic of the same broker in one run. Each client has a process of its own, warm before it is measured.
+"""Consuming records of 100 bytes from one partition: `ottla.client`, by record and in columns, beside kafka-python,
+aiokafka and confluent-kafka. All read the same topic of the same broker in one run, each in its own process after a
+warm-up.
 """
 
 import asyncio
@@ -17,14 +18,14 @@ from bench.report import Goal, Report, RunSize, quotient
 RECORD_SIZE = 100
 VALUE = bytes(index * 31 & 0xFF for index in range(RECORD_SIZE))
 RECORDS_MIN = 100_000
-"""Fewer are read before the first of them can be told from the last."""
+"""Fewer are read too quickly to measure."""
 OURS = ("ottla, for", "ottla, async for", "ottla, poll", "ottla, columns", "ottla, async columns")
 
 
 def _timed(work: Callable[[], None]) -> tuple[float, float]:
-    began, cpu = time.perf_counter(), time.process_time()
+    started, cpu = time.perf_counter(), time.process_time()
     work()
-    return time.perf_counter() - began, time.process_time() - cpu
+    return time.perf_counter() - started, time.process_time() - cpu
 
 
 def read_kafka_python(bootstrap: str, topic: str, records: int) -> tuple[float, float]:
@@ -85,12 +86,12 @@ def read_aiokafka(bootstrap: str, topic: str, records: int) -> tuple[float, floa
         consumer.assign([partition])
         await consumer.getone()
         consumer.seek(partition, 0)
-        began, cpu, count = time.perf_counter(), time.process_time(), 0
+        started, cpu, count = time.perf_counter(), time.process_time(), 0
         async for _ in consumer:
             count += 1
             if count == records:
                 break
-        found = time.perf_counter() - began, time.process_time() - cpu
+        found = time.perf_counter() - started, time.process_time() - cpu
         await consumer.stop()
         return found
 
@@ -98,7 +99,7 @@ def read_aiokafka(bootstrap: str, topic: str, records: int) -> tuple[float, floa
     return found
 
 
-def read_ottla(kind: str) -> Work:
+def read_ottla(method: str) -> Work:
     def read(bootstrap: str, topic: str, records: int) -> tuple[float, float]:
         from ottla.client import Consumer, TopicPartition
 
@@ -110,12 +111,12 @@ def read_ottla(kind: str) -> Work:
 
             def work() -> None:
                 count = 0
-                if kind == "columns":
+                if method == "columns":
                     for batch in consumer.batches():
                         count += len(batch.values)
                         if count >= records:
                             return
-                elif kind == "poll":
+                elif method == "poll":
                     while count < records:
                         count += len(consumer.poll(5))
                 else:
@@ -129,7 +130,7 @@ def read_ottla(kind: str) -> Work:
     return read
 
 
-def read_ottla_async(kind: str) -> Work:
+def read_ottla_async(method: str) -> Work:
     async def work(bootstrap: str, topic: str, records: int) -> tuple[float, float]:
         from ottla.client import AsyncConsumer, TopicPartition
 
@@ -138,8 +139,8 @@ def read_ottla_async(kind: str) -> Work:
             consumer.assign([partition])
             await consumer.poll(10, max_records=1)
             consumer.seek(partition, 0)
-            began, cpu, count = time.perf_counter(), time.process_time(), 0
-            if kind == "columns":
+            started, cpu, count = time.perf_counter(), time.process_time(), 0
+            if method == "columns":
                 async for batch in consumer.batches():
                     count += len(batch.values)
                     if count >= records:
@@ -149,7 +150,7 @@ def read_ottla_async(kind: str) -> Work:
                     count += 1
                     if count == records:
                         break
-            return time.perf_counter() - began, time.process_time() - cpu
+            return time.perf_counter() - started, time.process_time() - cpu
 
     def read(bootstrap: str, topic: str, records: int) -> tuple[float, float]:
         found: tuple[float, float] = _run_async(lambda: work(bootstrap, topic, records))
@@ -171,7 +172,7 @@ READERS: dict[str, Work] = {
 
 
 def run(brokers: Sequence[BrokerProcess], run_size: RunSize, log: Log) -> Report:
-    """All clients against each broker, alternating."""
+    """Measure all clients against each broker, alternating."""
     records = max(run_size.perf_records // 3, RECORDS_MIN)
     rates: Rates = {}
     for broker in brokers:
@@ -186,17 +187,18 @@ def run(brokers: Sequence[BrokerProcess], run_size: RunSize, log: Log) -> Report
 def _report(rates: Rates, records: int) -> Report:
     goals = []
     for broker, clients in rates.items():
-        bar = reference_rate(clients)
+        reference = reference_rate(clients)
         by_record = max(clients[client]["records_per_second"] for client in OURS[:2])
         columns = max(clients[client]["records_per_second"] for client in OURS[3:])
         goals += [
-            Goal(f"consuming record by record ({broker})", quotient(by_record, bar), 1.0, at_most=False),
-            Goal(f"consuming as columns ({broker})", quotient(columns, bar), 5.0, at_most=False),
+            Goal(f"consuming record by record ({broker})", quotient(by_record, reference), 1.0, at_most=False),
+            Goal(f"consuming as columns ({broker})", quotient(columns, reference), 5.0, at_most=False),
         ]
     figures = {"records": records, "record_bytes": RECORD_SIZE, "clients": rates}
     note = (
-        "One partition, records of 100 bytes in batches of 16 kB; each client in a process of its own, medians of all rounds. "
-        "The last column is to the better of kafka-python and aiokafka."
+        "One partition, records of 100 bytes in batches of 16 kB; each client in its own process, medians of all "
+        "rounds. "
+        "The last column is relative to the faster of kafka-python and aiokafka."
     )
     return Report("Consuming", HEAD, rows(rates), note, figures, goals=goals)
 

@@ -1,4 +1,5 @@
-"""A reader of what is no longer in the page cache, beside a producer at a steady pace: does the disk hold up who does not need it?"""
+"""A reader of uncached records beside a producer at a fixed rate: does disk I/O delay requests that do not need the
+disk?"""
 
 import os
 import time
@@ -18,7 +19,7 @@ from bench.report import HEAD, KAFKA, TITLES, Goal, Report, RunSize, by_broker, 
 PER_SECOND = 2000
 RECORDS_PER_REQUEST = 10
 FILL_RECORDS = 64
-"""Of 1 kB each: a batch of 64 kB."""
+"""Records of 1 kB in a batch of 64 kB."""
 FETCH_SIZE = 1 << 20
 TIMES_ALONE_MAX = 2.0
 SAMPLES = 200
@@ -31,19 +32,20 @@ def segment_files(broker: BrokerProcess, topic: str) -> Iterator[Path]:
 
 
 def drop_from_cache(paths: Sequence[Path]) -> None:
-    """Write the files out and let the page cache forget them, which takes more than one try at times; raises where it never does."""
+    """Fsync the files and drop them from the page cache, with retries. Raises BrokerError if that fails."""
     for _ in range(DROPS_MAX):
-        samples = [sample for path in paths for sample in dropped(path, max(1, SAMPLES // len(paths)))]
+        samples = [sample for path in paths for sample in drop_and_sample(path, max(1, SAMPLES // len(paths)))]
         if sum(samples) <= len(samples) * CACHED_SHARE_MAX:
             return
         time.sleep(1)
     raise BrokerError(
-        f"{sum(samples)} of {len(samples)} places are still in memory: this file system keeps what it is told to drop (set TMPDIR)"
+        f"{sum(samples)} of {len(samples)} samples are still in memory: this file system does not drop cached files "
+        "(set TMPDIR)"
     )
 
 
-def dropped(path: Path, samples: int) -> list[bool]:
-    """Whether places in the file are still in memory after it was dropped."""
+def drop_and_sample(path: Path, samples: int) -> list[bool]:
+    """Drop the file from the page cache. Return, for each sampled position, whether it is still cached."""
     file = os.open(path, os.O_RDONLY)
     try:
         os.fsync(file)
@@ -55,7 +57,7 @@ def dropped(path: Path, samples: int) -> list[bool]:
 
 
 def is_cached(file: int, position: int) -> bool:
-    """Whether this byte can be read without the disk."""
+    """Whether the byte at this position can be read without the disk."""
     try:
         return os.preadv(file, [bytearray(1)], position, os.RWF_NOWAIT) > 0
     except BlockingIOError:
@@ -65,7 +67,7 @@ def is_cached(file: int, position: int) -> bool:
 def one_round(
     broker: BrokerProcess, topics: dict[str, bytes], old: str, run_size: RunSize, pool: ProcessPoolExecutor
 ) -> Figures:
-    """The producer alone, then beside a reader until that has read all."""
+    """Measure the producer alone, then beside a reader until that has read everything."""
     data = frames.produce(topics["new"], frames.batch(RECORDS_PER_REQUEST, 100))
     sync_disks()
     alone = produce_at_rate(broker.port, data, PER_SECOND, run_size.cold_alone_seconds)
@@ -108,14 +110,15 @@ def run(brokers: Sequence[BrokerProcess], run_size: RunSize, log: Log) -> Report
     medians: Results = {name: median_figures(rounds) for name, rounds in runs.items()}
     for name, one in medians.items():
         log(
-            f"{name}: produce p99 {one['alone_p99_us']:,.0f} µs alone, {one['beside_p99_us']:,.0f} µs beside a reader at "
+            f"{name}: produce p99 {one['alone_p99_us']:,.0f} µs alone, {one['beside_p99_us']:,.0f} µs beside a reader "
+            "at "
             f"{one['read_mb_per_second']:,.0f} MB/s"
         )
     return report(runs, medians, run_size)
 
 
 def report(runs: dict[str, list[Figures]], medians: Results, run_size: RunSize) -> Report:
-    kinds = (
+    columns = (
         ("Produce p50 alone", "alone_p50_us", ",.0f", " µs"),
         ("Produce p99 alone", "alone_p99_us", ",.0f", " µs"),
         ("Produce p50 beside the reader", "beside_p50_us", ",.0f", " µs"),
@@ -123,13 +126,15 @@ def report(runs: dict[str, list[Figures]], medians: Results, run_size: RunSize) 
         ("Longest beside the reader", "beside_max_us", ",.0f", " µs"),
         ("Reader", "read_mb_per_second", ",.0f", " MB/s"),
     )
-    rows = rows_of(kinds, medians)
+    rows = rows_of(columns, medians)
     ours, theirs = medians.get("ottla", {}), medians.get("kafka", {})
     limit = max(TIMES_ALONE_MAX * ours["alone_p99_us"], theirs.get("beside_p99_us", 0.0)) / 1e3 if ours else 0.0
     size = f"{run_size.cold_bytes / 1e9:g} GB"
     note = (
-        f"Produce 1.1 kB {PER_SECOND:,} times a second on one connection, latency from the moment a request was due; alone for "
-        f"{run_size.cold_alone_seconds:g} s, then beside a process that reads {size}, dropped from the page cache, {FETCH_SIZE >> 20} MB a Fetch. "
+        f"Produce 1.1 kB {PER_SECOND:,} times a second on one connection, latency from the moment a request was due; "
+        "alone for "
+        f"{run_size.cold_alone_seconds:g} s, then beside a process that reads {size}, dropped from the page cache, "
+        f"{FETCH_SIZE >> 20} MB per Fetch. "
         f"Medians of {run_size.cold_rounds}, alternating."
     )
     measured = ours["beside_p99_us"] / 1e3 if ours else None

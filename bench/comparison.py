@@ -1,4 +1,4 @@
-"""Taking turns: each broker is warmed with a load, then they are measured in rounds; and what such rounds look like in a table."""
+"""Comparison of brokers under the same load: warm-up, alternating measurement rounds, and their table."""
 
 import itertools
 import time
@@ -14,11 +14,11 @@ from bench.plot import Plot
 from bench.report import KAFKA, TITLES, Goal, Report, RunSize, by_broker, quotient, ratio, sync_disks
 
 FILL_RECORDS = 35
-"""A batch of about 4 kB: what fetches read."""
+"""Records in a batch of about 4 kB, which fetches read."""
 UNITS = {"per_second": "req/s", "mb_per_second": "MB/s"}
 Log = Callable[[str], None]
 Results = dict[str, dict[str, Any]]
-"""A broker's figures by its name."""
+"""Measurements by broker name."""
 
 
 class Target(Protocol):
@@ -36,7 +36,7 @@ class Target(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RunningBroker:
-    """A broker that someone else started."""
+    """A broker that was started elsewhere."""
 
     name: str
     port: int
@@ -45,7 +45,7 @@ class RunningBroker:
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """What rate, p99 and CPU per request have to be, as multiples of Kafka's."""
+    """Required rate, p99 and CPU per request, as multiples of Kafka's."""
 
     rate: float | None = None
     p99: float | None = None
@@ -54,7 +54,7 @@ class Thresholds:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """`unit` names the figure that counts."""
+    """A load. `unit` is the key of the compared measurement."""
 
     label: str
     run: Run
@@ -72,7 +72,8 @@ def measure_once(load: Load, target: Target, topic_id: bytes, seconds: float) ->
 
 
 def measure(loads: Sequence[Load], targets: Sequence[Target], run_size: RunSize) -> dict[str, Results]:
-    """Warm each broker with each load, then take turns. The medians of the rounds, and the lowest and highest rate, by the load's label."""
+    """Warm up each broker with each load, then measure in alternating rounds. Return medians and the range of rates by
+    load label."""
     connections = {target.name: Connection(target.port) for target in targets}
     names = {load.label: f"bench-{time.time_ns()}" for load in loads}
     topics: dict[tuple[str, str], bytes] = {}
@@ -106,12 +107,12 @@ def summarize(rounds: Sequence[Figures], unit: str) -> dict[str, Any]:
 
 
 def line(load: Load, results: Results) -> str:
-    """One load's outcome, as progress."""
+    """Return one load's result as a log line."""
     base, parts = next(iter(results.values())), []
     for name, figures in results.items():
-        beside = f" ({ratio(figures[load.unit], base[load.unit])})" if figures is not base else ""
+        relative = f" ({ratio(figures[load.unit], base[load.unit])})" if figures is not base else ""
         costs = f"p99 {shown(figures, 'p99_us')} µs, CPU {shown(figures, 'cpu_us')} µs"
-        parts.append(f"{name} {figures[load.unit]:,.0f} {UNITS[load.unit]}{beside}, {costs}")
+        parts.append(f"{name} {figures[load.unit]:,.0f} {UNITS[load.unit]}{relative}, {costs}")
     return f"{load.label}: {'; '.join(parts)}"
 
 
@@ -120,7 +121,7 @@ def shown(figures: dict[str, Any], key: str) -> str:
 
 
 def cells(load: Load, results: Results) -> list[str]:
-    """A row: each broker's rate with its spread, p50, p99, CPU; then the ratios of ours to the peer's."""
+    """Return a table row: each broker's rate with its range, p50, p99 and CPU; then the ratios Ottla / Kafka."""
     row = [load.label]
     for name in TITLES:
         if name in results:
@@ -138,12 +139,12 @@ def compare(results: Results, key: str) -> str:
 
 
 def times(results: Results, key: str) -> float | None:
-    """Ours over Kafka's, where both were measured."""
+    """Return the ratio Ottla / Kafka, or None if one is missing."""
     return quotient(results.get("ottla", {}).get(key), results.get("kafka", {}).get(key))
 
 
 def brief(load: Load, results: Results) -> list[str]:
-    """A line for README."""
+    """Return the row for README."""
     rates = [f"{results[name][load.unit]:,.0f} {UNITS[load.unit]}" if name in results else "–" for name in TITLES]
     latency = f", p99 {compare(results, 'p99_us')}" if "p99_us" in results.get("ottla", {}) else ""
     return [load.label, *rates, f"{compare(results, load.unit)}{latency}, CPU {compare(results, 'cpu_us')}"]
@@ -151,14 +152,14 @@ def brief(load: Load, results: Results) -> list[str]:
 
 def goals(load: Load, results: Results) -> list[Goal]:
     thresholds = load.thresholds
-    wanted = (
+    limits = (
         ("rate", load.unit, thresholds.rate, False),
         ("p99", "p99_us", thresholds.p99, True),
         ("CPU", "cpu_us", thresholds.cpu, True),
     )
     return [
-        Goal(f"{load.label}: {kind} to {KAFKA}'s", times(results, key), limit, at_most)
-        for kind, key, limit, at_most in wanted
+        Goal(f"{load.label}: {name} relative to {KAFKA}", times(results, key), limit, at_most)
+        for name, key, limit, at_most in limits
         if limit is not None
     ]
 
@@ -173,9 +174,9 @@ def run_loads(
     what: str,
     alternating: bool = False,
 ) -> Report:
-    """Measure each load; one row and one line of README for each. `what` opens the note: what the loads are.
+    """Measure each load and report one row for each. `what` describes the loads, at the start of the note.
 
-    `alternating` is for loads that are compared with each other: they alternate as the brokers do.
+    With `alternating`, the loads are compared with each other: they alternate as the brokers do.
     """
     results: dict[str, Results] = {}
     for group in [loads] if alternating else [[load] for load in loads]:
@@ -184,9 +185,10 @@ def run_loads(
             log(line(load, results[load.label]))
     head = ["load", KAFKA, "p50 / p99 / CPU, µs", "Ottla", "p50 / p99 / CPU, µs", "rate", "p99", "CPU"]
     note = (
-        f"{what} Medians of {run_size.rounds} rounds of {run_size.round_seconds:g} s (lowest–highest), alternating, after "
+        f"{what} Medians of {run_size.rounds} rounds of {run_size.round_seconds:g} s (lowest–highest), alternating, "
+        "after "
         f"{run_size.warm_seconds:g} s of each load to warm up; CPU is the broker's, per request. "
-        "The last three columns are Ottla's figure over Kafka's."
+        "The last three columns are ratios, Ottla / Kafka."
     )
     return Report(
         title,
@@ -203,9 +205,9 @@ def run_loads(
 
 
 def ratio_plot(title: str, loads: Sequence[Load], results: dict[str, Results]) -> Plot | None:
-    """Ours over Kafka's for each load; none without Kafka."""
-    kinds = {"rate": "", "p99": "p99_us", "CPU per request": "cpu_us"}
-    series = {kind: [times(results[load.label], key or load.unit) for load in loads] for kind, key in kinds.items()}
+    """Plot the ratios Ottla / Kafka of each load. None without Kafka."""
+    keys = {"rate": "", "p99": "p99_us", "CPU per request": "cpu_us"}
+    series = {name: [times(results[load.label], key or load.unit) for load in loads] for name, key in keys.items()}
     if not any(value is not None for values in series.values() for value in values):
         return None
     return Plot("ratios", title, f"Ottla / {KAFKA}", [load.label for load in loads], series)
@@ -213,5 +215,5 @@ def ratio_plot(title: str, loads: Sequence[Load], results: dict[str, Results]) -
 
 def rate_plot(title: str, loads: Sequence[Load], results: dict[str, Results]) -> Plot:
     series = {name: [results[load.label].get(name, {}).get(load.unit) for load in loads] for name in TITLES}
-    there = {name: values for name, values in series.items() if any(value is not None for value in values)}
-    return Plot("bars", title, UNITS[loads[0].unit], [load.label for load in loads], by_broker(there))
+    measured = {name: values for name, values in series.items() if any(value is not None for value in values)}
+    return Plot("bars", title, UNITS[loads[0].unit], [load.label for load in loads], by_broker(measured))

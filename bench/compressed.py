@@ -1,4 +1,4 @@
-"""Produce of batches in each compression: a broker has to look inside of them all the same."""
+"""Produce of batches with each codec. The broker has to decompress them to validate the records."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""One to a thousand connections: what idle ones hold in memory, what active ones get done, and whether they share fairly."""
+"""One to a thousand connections: memory of idle ones, throughput of active ones, and fairness between them."""
 
 import time
 from collections.abc import Sequence
@@ -21,8 +21,8 @@ IDLE_SECONDS = 3.0
 
 
 def idle_memory(target: Target, run_size: RunSize) -> float:
-    """By how many MB the broker grows for a thousand connections that have asked for its versions and then log nothing."""
-    Swarm(target.port, 1).close()  # what the first connection of all makes the broker load is not counted
+    """Return the memory, in MB, of a thousand connections that are idle after one ApiVersions request."""
+    Swarm(target.port, 1).close()  # excludes what a broker loads for its first connection
     time.sleep(min(IDLE_SECONDS, run_size.idle_seconds))
     before = resident_bytes(target.pid)
     with Swarm(target.port, MANY):
@@ -38,7 +38,7 @@ def measure_round(target: Target, swarm: Swarm, topic_id: bytes, seconds: float)
 
 
 def active(targets: Sequence[Target], topics: dict[str, bytes], count: int, run_size: RunSize) -> Results:
-    """Rounds of produce on that many connections; the brokers take turns, each with its connections open throughout."""
+    """Measure Produce in alternating rounds, with `count` connections open to each broker throughout."""
     seconds = run_size.swarm_seconds * (2 if count == MANY else 1)
     swarms: dict[str, Swarm] = {}
     runs: dict[str, list[Figures]] = {target.name: [] for target in targets}
@@ -65,12 +65,12 @@ def run(targets: Sequence[Target], run_size: RunSize, log: Log) -> Report:
     results = {}
     for count in COUNTS:
         results[count] = active(targets, topics, count, run_size)
-        told = (
+        parts = (
             f"{name} {one['per_second']:,.0f} req/s, p99 {one['p99_us']:,.0f} µs, CPU {one['cpu_us']:,.0f} µs, "
             f"fairness {one['fairness']:.2f}"
             for name, one in results[count].items()
         )
-        log(f"{count:,} connection{'s' if count > 1 else ''}: {'; '.join(told)}")
+        log(f"{count:,} connection{'s' if count > 1 else ''}: {'; '.join(parts)}")
     for connection in connections.values():
         frames.delete_topic(connection, name)
         connection.close()
@@ -80,18 +80,21 @@ def run(targets: Sequence[Target], run_size: RunSize, log: Log) -> Report:
 def report(idle: dict[str, float], results: dict[int, Results], run_size: RunSize) -> Report:
     rows = [cells(count, one) for count, one in results.items()]
     idle_row = row(f"Memory of {MANY:,} idle connections", idle, ".1f", " MB")
-    fair = {name: one["fairness"] for name, one in results[MANY].items()}
-    fair_row = [
-        f"Slowest of {MANY:,} connections to their mean",
-        *(f"{fair[name]:.2f}" if name in fair else "–" for name in TITLES),
+    fairness = {name: one["fairness"] for name, one in results[MANY].items()}
+    fairness_row = [
+        f"Fairness of {MANY:,} connections: slowest / mean",
+        *(f"{fairness[name]:.2f}" if name in fairness else "–" for name in TITLES),
         "",
     ]
-    rates = {name: [results[count][name]["per_second"] for count in COUNTS] for name in fair}
+    rates = {name: [results[count][name]["per_second"] for count in COUNTS] for name in fairness}
     note = (
-        f"Produce 170 B, {IN_FLIGHT} in flight on each connection, all to one partition, from one process; medians of {run_size.rounds} "
-        f"rounds of {run_size.swarm_seconds:g} s (twice that for {MANY:,}), alternating, after {run_size.warm_seconds:g} s to warm up. "
-        "Fairness: the responses of the slowest connection over the mean of all. "
-        f"{MANY:,} idle connections, each after one ApiVersions, take {idle_row[1]} of resident memory in {KAFKA}, {idle_row[2]} in Ottla."
+        f"Produce 170 B, {IN_FLIGHT} in flight on each connection, all to one partition, from one process; medians of "
+        f"{run_size.rounds} "
+        f"rounds of {run_size.swarm_seconds:g} s (twice that for {MANY:,}), alternating, after "
+        f"{run_size.warm_seconds:g} s to warm up. "
+        "Fairness: responses of the slowest connection / mean of all. "
+        f"{MANY:,} idle connections, each after one ApiVersions, take {idle_row[1]} of resident memory in {KAFKA}, "
+        f"{idle_row[2]} in Ottla."
     )
     briefs = []
     for count, each in results.items():
@@ -114,11 +117,14 @@ def report(idle: dict[str, float], results: dict[int, Results], run_size: RunSiz
         rows,
         note,
         {"idle_mb": idle, "active": {str(count): one for count, one in results.items()}},
-        [*briefs, fair_row, idle_row],
+        [*briefs, fairness_row, idle_row],
         [
             Goal(f"Memory of {MANY:,} idle connections on top of idle", idle.get("ottla"), IDLE_MB_MAX, unit=" MB"),
             Goal(
-                f"Slowest of {MANY:,} active connections to their mean", fair.get("ottla"), FAIRNESS_MIN, at_most=False
+                f"Fairness of {MANY:,} active connections: slowest / mean",
+                fairness.get("ottla"),
+                FAIRNESS_MIN,
+                at_most=False,
             ),
         ],
         Plot(

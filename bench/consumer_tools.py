@@ -1,4 +1,4 @@
-"""Kafka's own ConsumerPerformance and EndToEndLatency: a Java consumer that reads as fast as it can, and one record at a time."""
+"""Kafka's ConsumerPerformance and EndToEndLatency: a Java consumer at full speed, and with one record at a time."""
 
 import re
 import subprocess
@@ -13,7 +13,7 @@ from bench.peers import SERVER_FLAGS, BrokerProcess, cpu_seconds, kafka_tool_com
 from bench.plot import Plot
 from bench.report import HEAD, Goal, Report, RunSize, by_broker, rows_of, sync_disks
 
-RECORDS_A_BATCH, RECORD_SIZE = 150, 100
+RECORDS_PER_BATCH, RECORD_SIZE = 150, 100
 TOOL_SECONDS_MAX = 300
 READ_RATE_MIN, LATENCY_MAX = 1.1, 1.0
 AVERAGE = re.compile(r"Avg latency: ([\d.]+) ms")
@@ -31,36 +31,39 @@ def tool(broker: BrokerProcess, name: str, *arguments: str) -> str:
 
 
 def consume(broker: BrokerProcess, topic: str, records: int) -> Figures:
-    """A new group reads the topic from its beginning; its joining is not counted, as the tool tells the time of fetching apart."""
+    """Read the topic from its start in a new group. Return the rate of fetching, which the tool reports without the
+    rebalance."""
     before = cpu_seconds(broker.pid)
-    told = tool(broker, "ConsumerPerformance", "--bootstrap-server", broker.bootstrap, "--topic", topic, "--num-records", str(records),
-                "--group", f"reads-{time.time_ns()}", "--hide-header", "--timeout", "60000")  # fmt: skip
+    output = tool(
+        broker, "ConsumerPerformance", "--bootstrap-server", broker.bootstrap, "--topic", topic,
+        "--num-records", str(records), "--group", f"reads-{time.time_ns()}", "--hide-header", "--timeout", "60000",
+    )  # fmt: skip
     cpu = cpu_seconds(broker.pid) - before
-    cells = [cell.strip() for cell in told.strip().splitlines()[-1].split(",")]
+    cells = [cell.strip() for cell in output.strip().splitlines()[-1].split(",")]
     if int(float(cells[4])) < records:
         raise BrokerError(f"{broker.name} gave {cells[4]} of {records} records")
     return {"per_second": float(cells[9]), "cpu_us": cpu / records * 1e6}
 
 
 def latency(broker: BrokerProcess, topic: str, records: int) -> Figures:
-    told = tool(broker, "EndToEndLatency", broker.bootstrap, topic, str(records), "1", str(RECORD_SIZE))
-    average, percentiles = AVERAGE.search(told), PERCENTILES.search(told)
+    output = tool(broker, "EndToEndLatency", broker.bootstrap, topic, str(records), "1", str(RECORD_SIZE))
+    average, percentiles = AVERAGE.search(output), PERCENTILES.search(output)
     if average is None or percentiles is None:
-        raise BrokerError(f"EndToEndLatency said of {broker.name}:\n{told[-500:]}")
+        raise BrokerError(f"EndToEndLatency against {broker.name}:\n{output[-500:]}")
     return {"average_ms": float(average[1]), "p50_ms": float(percentiles[1]), "p99_ms": float(percentiles[2])}
 
 
 def run(brokers: Sequence[BrokerProcess], run_size: RunSize, log: Log) -> Report:
     stamp = time.time_ns()
-    values = [b"x" * RECORD_SIZE] * RECORDS_A_BATCH
-    records = run_size.read_records // RECORDS_A_BATCH * RECORDS_A_BATCH
+    values = [b"x" * RECORD_SIZE] * RECORDS_PER_BATCH
+    records = run_size.read_records // RECORDS_PER_BATCH * RECORDS_PER_BATCH
     reading: dict[str, list[Figures]] = {broker.name: [] for broker in brokers}
     waiting: dict[str, list[Figures]] = {broker.name: [] for broker in brokers}
     for broker in brokers:
         connection = Connection(broker.port)
         topic_id = frames.create_topic(connection, f"read-{stamp}")
         frames.create_topic(connection, f"echo-{stamp}")
-        fill(connection, frames.produce(topic_id, frames.batch_of(values)), records // RECORDS_A_BATCH)
+        fill(connection, frames.produce(topic_id, frames.batch_of(values)), records // RECORDS_PER_BATCH)
         connection.close()
         consume(broker, f"read-{stamp}", records)
     sync_disks()
@@ -77,18 +80,20 @@ def run(brokers: Sequence[BrokerProcess], run_size: RunSize, log: Log) -> Report
 
 
 def report(medians: Results, runs: dict[str, dict[str, list[Figures]]], run_size: RunSize) -> Report:
-    kinds = (
+    columns = (
         ("ConsumerPerformance, records/s", "per_second", ",.0f", ""),
-        ("broker's CPU per record", "cpu_us", ".2f", " µs"),
+        ("broker CPU per record", "cpu_us", ".2f", " µs"),
         ("EndToEndLatency, average", "average_ms", ".3f", " ms"),
         ("EndToEndLatency, p50", "p50_ms", ".0f", " ms"),
         ("EndToEndLatency, p99", "p99_ms", ".0f", " ms"),
     )
-    rows = rows_of(kinds, medians)
+    rows = rows_of(columns, medians)
     note = (
-        f"`ConsumerPerformance` reads {run_size.read_records:,} records of {RECORD_SIZE} bytes of one partition in a new group; its rate is "
-        f"that of fetching. `EndToEndLatency` sends {run_size.echoed_records:,} records of {RECORD_SIZE} bytes, each when the one before "
-        f"has been read, acks=1; but for the average it tells whole milliseconds. Medians of {run_size.tool_rounds}, alternating."
+        f"`ConsumerPerformance` reads {run_size.read_records:,} records of {RECORD_SIZE} bytes of one partition in a "
+        "new group; its rate is "
+        f"the rate of fetching. `EndToEndLatency` sends {run_size.echoed_records:,} records of {RECORD_SIZE} bytes, "
+        "each after the one before "
+        f"has been read, acks=1; percentiles are in whole milliseconds. Medians of {run_size.tool_rounds}, alternating."
     )
     return Report(
         "Kafka's consumer tools",
@@ -98,9 +103,14 @@ def report(medians: Results, runs: dict[str, dict[str, list[Figures]]], run_size
         {"medians": medians, "runs": runs},
         [rows[0], rows[2]],
         [
-            Goal("ConsumerPerformance: rate to Kafka's", times(medians, "per_second"), READ_RATE_MIN, at_most=False),
-            Goal("EndToEndLatency: average to Kafka's", times(medians, "average_ms"), LATENCY_MAX),
-            Goal("EndToEndLatency: p99 to Kafka's", times(medians, "p99_ms"), LATENCY_MAX),
+            Goal(
+                "ConsumerPerformance: rate relative to Kafka",
+                times(medians, "per_second"),
+                READ_RATE_MIN,
+                at_most=False,
+            ),
+            Goal("EndToEndLatency: average relative to Kafka", times(medians, "average_ms"), LATENCY_MAX),
+            Goal("EndToEndLatency: p99 relative to Kafka", times(medians, "p99_ms"), LATENCY_MAX),
         ],
         Plot(
             "bars",

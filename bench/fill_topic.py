@@ -1,4 +1,4 @@
-"""A topic that is there before clients read it: confluent-kafka fills it, as it is fast and none of those that are judged."""
+"""Fills a topic before clients read it, with confluent-kafka, which is fast and not subject to thresholds."""
 
 import time
 from collections.abc import Iterable, Mapping
@@ -6,11 +6,11 @@ from typing import Any
 
 FILL_SECONDS_MAX = 300
 SETTINGS = {"linger.ms": 5, "batch.size": 16_384, "queue.buffering.max.messages": 200_000}
-"""Batches of 16 kB, as Kafka's producer makes them."""
+"""Batches of 16 kB, like Kafka's producer."""
 
 
 def fill(bootstrap: str, topic: str, partitions: int, records: Iterable[Mapping[str, Any]], **settings: str) -> None:
-    """Make the topic, and produce records, which are arguments of `Producer.produce`; all of them are acknowledged then."""
+    """Create the topic and produce records, given as arguments of `Producer.produce`, until all are acknowledged."""
     from confluent_kafka import Producer
     from confluent_kafka.admin import AdminClient, NewTopic
 
@@ -28,4 +28,4 @@ def fill(bootstrap: str, topic: str, partitions: int, records: Iterable[Mapping[
                 if time.monotonic() > deadline:
                     raise
     if producer.flush(FILL_SECONDS_MAX):
-        raise RuntimeError(f"the topic could not be filled within {FILL_SECONDS_MAX} s")
+        raise RuntimeError(f"filling the topic timed out after {FILL_SECONDS_MAX} s")

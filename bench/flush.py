@@ -1,8 +1,8 @@
-"""Every record on the disk before its producer hears of it: Produce with `flush.messages=1` from fifty connections."""
+"""Produce with `flush.messages=1`, where each record is fsynced before its response, from one and fifty connections."""
 
 import contextlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from bench import frames
 from bench.comparison import Log, Results, compare, summarize, times
@@ -42,9 +42,9 @@ def measure(brokers: Sequence[BrokerProcess], topics: dict[str, bytes], count: i
     return {name: summarize(rounds, "per_second") for name, rounds in runs.items()}
 
 
-def run(broker_types: Sequence[type[BrokerProcess]], run_size: RunSize, log: Callable[[str], None] | Log) -> Report:
+def run(broker_types: Sequence[type[BrokerProcess]], run_size: RunSize, log: Log) -> Report:
     with contextlib.ExitStack() as stack:
-        brokers = [stack.enter_context(kind(settings=SETTINGS)) for kind in broker_types]
+        brokers = [stack.enter_context(broker_type(settings=SETTINGS)) for broker_type in broker_types]
         topics = {}
         for broker in brokers:
             connection = stack.enter_context(contextlib.closing(Connection(broker.port)))
@@ -52,11 +52,11 @@ def run(broker_types: Sequence[type[BrokerProcess]], run_size: RunSize, log: Cal
         results = {}
         for count in COUNTS:
             results[count] = measure(brokers, topics, count, run_size)
-            told = (
+            parts = (
                 f"{name} {one['per_second']:,.0f} req/s, p99 {one['p99_us']:,.0f} µs"
                 for name, one in results[count].items()
             )
-            log(f"Flushed, {count} connection{'s' if count > 1 else ''}: {'; '.join(told)}")
+            log(f"flush.messages=1, {count} connection{'s' if count > 1 else ''}: {'; '.join(parts)}")
     return report(results, run_size)
 
 
@@ -84,15 +84,17 @@ def report(results: dict[int, Results], run_size: RunSize) -> Report:
                 f"{compare(one, 'per_second')}, p99 {compare(one, 'p99_us')}, CPU {compare(one, 'cpu_us')}",
             ]
         )
-    drawn = {name: [results[count][name]["per_second"] for count in COUNTS] for name in results[CONNECTIONS]}
+    plotted = {name: [results[count][name]["per_second"] for count in COUNTS] for name in results[CONNECTIONS]}
     return Report(
-        "Flushed to the disk",
+        "Fsync before each response",
         head,
         [cells(count, one) for count, one in results.items()],
-        f"Produce 170 B, acks=1, one in flight on each connection, all to one partition with `flush.messages=1`: an response says that the "
-        f"record is on the disk. Medians of {run_size.rounds} rounds of {run_size.round_seconds:g} s, alternating.",
+        "Produce 170 B, acks=1, one in flight on each connection, all to one partition with `flush.messages=1`, so "
+        "that each "
+        f"record is on the disk before its response. Medians of {run_size.rounds} rounds of {run_size.round_seconds:g} "
+        "s, alternating.",
         {str(count): one for count, one in results.items()},
         summary,
         [Goal(labels[CONNECTIONS], times(results[CONNECTIONS], "per_second"), RATE_MIN, at_most=False)],
-        Plot("bars", "Produce, flushed", "req/s", [f"{count}" for count in COUNTS], by_broker(drawn)),
+        Plot("bars", "Produce, flush.messages=1", "req/s", [f"{count}" for count in COUNTS], by_broker(plotted)),
     )

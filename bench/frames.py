@@ -1,7 +1,8 @@
-"""Requests as bytes, and a blocking connection to send them on.
+"""Encoded requests, and a blocking connection to send them.
 
-Written apart from the product's own codecs: what measures a thing does not share code with it, and the same bytes go to every broker.
-Produce v13 and Fetch v17 (topics by id, as current clients speak), ApiVersions v0, CreateTopics v4, DeleteTopics v3, Metadata v12.
+Independent of Ottla's codecs, so that benchmarks do not share code with the measured product. All brokers get the same
+bytes. Produce v13 and Fetch v17 (topics by id, as current clients speak), ApiVersions v0, CreateTopics v4, DeleteTopics
+v3, Metadata v12.
 """
 
 import os
@@ -20,17 +21,17 @@ LEADER_SECONDS_MAX = 60.0
 RESPONSE_SECONDS_MAX = 60.0
 TOPIC_ID_SIZE = 16
 PRODUCE_ERROR_AT = 27
-"""Where, after the size, the response to a Produce of one partition has its error."""
-TOPICS_A_REQUEST = 50
+"""Position of the error code, after the size, in a Produce response for one partition."""
+TOPICS_PER_REQUEST = 50
 LZ4_HEAD = bytes.fromhex("04224d18 60 40 82")
 """Magic, independent blocks without checksums, 64 kB each, and the checksum of these two bytes."""
 Codec = Literal["none", "gzip", "snappy", "lz4", "zstd"]
 CODECS: tuple[Codec, ...] = ("none", "gzip", "snappy", "lz4", "zstd")
-"""In the order of their numbers in a batch's attributes."""
+"""In the order of their ids in the batch attributes."""
 
 
 class BrokerError(Exception):
-    """A broker answered with an error, or closed the connection: the figure would mean nothing."""
+    """A broker returned an error or closed the connection, so the measurement is void."""
 
 
 def uvarint(value: int) -> bytes:
@@ -66,28 +67,32 @@ def compact_string(text: str) -> bytes:
 
 
 def batch(records: int, record_size: int) -> bytes:
-    """A record batch of varying sizes around `record_size`, so that nothing is gained by guessing that they are alike."""
+    """Return a batch with record sizes around `record_size`. They vary, so that no broker gains from assuming equal
+    sizes."""
     sizes = random.Random(7)
     low, high = (record_size // 2, record_size * 3 // 2) if records > 1 else (record_size, record_size)
     return batch_of([os.urandom(sizes.randint(low, high)) for _ in range(records)])
 
 
 def events(count: int) -> list[bytes]:
-    """Values of about 100 bytes as an application writes them, that compress to a third or so."""
+    """Return values of about 100 bytes of JSON, which compress to about a third."""
     chooser = random.Random(11)
-    kinds, places = (
+    types, places = (
         ("created", "paid", "packed", "shipped", "delivered"),
         ("Praha", "Brno", "Ostrava", "Lhota pod Horou"),
     )
     return [
-        f'{{"order":{chooser.randrange(10**9)},"event":"{chooser.choice(kinds)}","place":"{chooser.choice(places)}",'
-        f'"amount":{chooser.randrange(10**6) / 100},"note":"{chooser.randbytes(chooser.randrange(4, 16)).hex()}"}}'.encode()
+        (
+            f'{{"order":{chooser.randrange(10**9)},"event":"{chooser.choice(types)}",'
+            f'"place":"{chooser.choice(places)}","amount":{chooser.randrange(10**6) / 100},'
+            f'"note":"{chooser.randbytes(chooser.randrange(4, 16)).hex()}"}}'
+        ).encode()
         for _ in range(count)
     ]
 
 
 def batch_of(values: Sequence[bytes], codec: Codec = "none") -> bytes:
-    """A record batch of these values, without keys."""
+    """Return a record batch with these values, without keys."""
     now_ms, body = int(time.time() * 1000), bytearray()
     for index, value in enumerate(values):
         record = b"\0" + varint(0) + varint(index) + varint(-1) + varint(len(value)) + value + varint(0)
@@ -98,7 +103,7 @@ def batch_of(values: Sequence[bytes], codec: Codec = "none") -> bytes:
 
 
 def compress(data: bytes, codec: Codec) -> bytes:
-    """As Java's producer writes them: Snappy inside of Xerial's blocks, LZ4 as a frame of independent blocks of 64 kB."""
+    """Compress like the Java producer: Snappy in Xerial's blocks, LZ4 as a frame of independent 64 kB blocks."""
     import cramjam
 
     match codec:
@@ -125,7 +130,7 @@ def frame(key: int, version: int, body: bytes, *, flexible: bool) -> bytes:
 
 
 def produce(topic_id: bytes, records: bytes, *, partition: int = 0, acks: int = 1) -> bytes:
-    """One batch to one partition; with acks=0 there is no response."""
+    """Encode a Produce request with one batch. With acks=0 there is no response."""
     part = struct.pack(">i", partition) + uvarint(len(records) + 1) + records + b"\0"
     return frame(
         PRODUCE, 13, b"\0" + struct.pack(">hi", acks, 30000) + b"\2" + topic_id + b"\2" + part + b"\0\0", flexible=True
@@ -142,12 +147,12 @@ def api_versions() -> bytes:
 
 
 def metadata_of_all() -> bytes:
-    """All topics: the list is null."""
+    """Encode a Metadata request for all topics."""
     return frame(METADATA, 12, b"\0" + b"\0\0\0", flexible=True)
 
 
 def metadata_topic_count(response: bytes | bytearray) -> int:
-    """How many topics the response has."""
+    """Return the number of topics in a Metadata response."""
     data = bytearray(response)
     brokers, position = read_uvarint(data, 4 + 1 + 4)
     for _ in range(brokers - 1):
@@ -160,7 +165,7 @@ def metadata_topic_count(response: bytes | bytearray) -> int:
 
 
 def fetch(topic_id: bytes, offset: int, size: int) -> bytes:
-    """From partition 0, at most `size` bytes, outside of any session."""
+    """Encode a Fetch request of at most `size` bytes for partition 0, without a session."""
     partition = struct.pack(">iiqiqi", 0, -1, offset, -1, -1, size) + b"\0"
     head = struct.pack(">iiibii", 500, 1, size, 0, 0, -1)
     return frame(
@@ -173,7 +178,7 @@ def fetch(topic_id: bytes, offset: int, size: int) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """One partition's part of a Fetch response."""
+    """Result of a Fetch response for one partition."""
 
     high_watermark: int
     size: int
@@ -181,7 +186,8 @@ class Fetched:
 
 
 def read_fetch(response: bytearray) -> Fetched:
-    """All batches of a filled topic are alike but the first, so the first that was returned says how many whole ones there are."""
+    """Read a Fetch response. Batches after the first of a filled topic have equal sizes, so one tells the number of
+    complete ones."""
     _, position = read_uvarint(response, 4 + 1 + 4 + 2 + 4)
     _, position = read_uvarint(response, position + TOPIC_ID_SIZE)
     _, error, high_watermark, _, _ = struct.unpack_from(">ihqqq", response, position)
@@ -191,12 +197,12 @@ def read_fetch(response: bytearray) -> Fetched:
         raise BrokerError(f"fetch: error {error}, {length - 1} bytes")
     base_offset, batch_length = struct.unpack_from(">qi", response, position)
     last_delta: int = struct.unpack_from(">i", response, position + 23)[0]
-    whole = (length - 1) // (12 + batch_length)
-    return Fetched(high_watermark, length - 1, base_offset + whole * (last_delta + 1))
+    count = (length - 1) // (12 + batch_length)
+    return Fetched(high_watermark, length - 1, base_offset + count * (last_delta + 1))
 
 
 class Connection:
-    """Blocking, without delay; an response is valid until the next one is received."""
+    """A blocking connection. A response is valid until the next one is received."""
 
     def __init__(self, port: int) -> None:
         self._socket = socket.create_connection(("127.0.0.1", port), RESPONSE_SECONDS_MAX)
@@ -215,7 +221,7 @@ class Connection:
         return self.receive()
 
     def request_sized(self, data: bytes) -> tuple[bytearray, int]:
-        """And how long the response is: the buffer is longer."""
+        """Like `request`, and return the size of the response too, as the buffer may be longer."""
         self.send(data)
         size: int = struct.unpack_from(">i", self._exactly(4))[0]
         return self._exactly(size), size
@@ -236,9 +242,9 @@ class Connection:
 
 
 def create_topics(connection: Connection, names: Sequence[str], *, partitions: int = 1) -> None:
-    """Ask for topics, several in a request, and be sure that each was made."""
-    for start in range(0, len(names), TOPICS_A_REQUEST):
-        part = names[start : start + TOPICS_A_REQUEST]
+    """Create topics, several per request, and check the responses."""
+    for start in range(0, len(names), TOPICS_PER_REQUEST):
+        part = names[start : start + TOPICS_PER_REQUEST]
         topics = b"".join(string(name) + struct.pack(">ihii", partitions, 1, 0, 0) for name in part)
         body = struct.pack(">i", len(part)) + topics + struct.pack(">ib", 60000, 0)
         response = connection.request(frame(CREATE_TOPICS, 4, body, flexible=False))
@@ -252,7 +258,7 @@ def create_topics(connection: Connection, names: Sequence[str], *, partitions: i
 
 
 def create_topic(connection: Connection, name: str, *, partitions: int = 1) -> bytes:
-    """Create a topic, wait until the leader of each of its partitions has taken a record, return the topic's id."""
+    """Create a topic, wait until each partition accepts a record, and return the topic id."""
     create_topics(connection, [name], partitions=partitions)
     named, deadline, first = compact_string(name), time.monotonic() + LEADER_SECONDS_MAX, batch(1, 10)
     topic_id, led = b"", 0
@@ -273,9 +279,9 @@ def create_topic(connection: Connection, name: str, *, partitions: int = 1) -> b
 
 
 def delete_topics(connection: Connection, names: Sequence[str]) -> None:
-    """Best run_size: what is left over goes with the broker's directory."""
-    for start in range(0, len(names), TOPICS_A_REQUEST):
-        part = names[start : start + TOPICS_A_REQUEST]
+    """Delete topics, without checking the result: the broker's directory is removed anyway."""
+    for start in range(0, len(names), TOPICS_PER_REQUEST):
+        part = names[start : start + TOPICS_PER_REQUEST]
         body = struct.pack(">i", len(part)) + b"".join(map(string, part)) + struct.pack(">i", 60000)
         connection.request(frame(DELETE_TOPICS, 3, body, flexible=False))
 

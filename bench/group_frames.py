@@ -1,4 +1,5 @@
-"""Requests of consumer groups as bytes: FindCoordinator v3, OffsetCommit v8, OffsetFetch v5, JoinGroup v5, SyncGroup v3."""
+"""Encoded requests of consumer groups: FindCoordinator v3, OffsetCommit v8, OffsetFetch v5, JoinGroup v5, SyncGroup
+v3."""
 
 import struct
 from collections.abc import Mapping
@@ -20,7 +21,7 @@ def find_coordinator_error(response: bytes | bytearray) -> int:
 
 
 def offset_commit(group: str, topic: str, offset: int, *, partitions: int = 1) -> bytes:
-    """By a consumer that is no member."""
+    """Encode a commit by a consumer that is not a member."""
     parts = b"".join(struct.pack(">iqi", index, offset, -1) + b"\1\0" for index in range(partitions))
     topics = b"\2" + compact_string(topic) + uvarint(partitions + 1) + parts + b"\0"
     return frame(
@@ -29,17 +30,17 @@ def offset_commit(group: str, topic: str, offset: int, *, partitions: int = 1) -
 
 
 def offset_commit_error(response: bytes | bytearray, topic: str) -> int:
-    """Of the first partition."""
+    """Return the error code of the first partition."""
     return int(struct.unpack_from(">h", response, 4 + 1 + 4 + 1 + 1 + len(topic) + 1 + 4)[0])
 
 
 def offset_fetch(group: str) -> bytes:
-    """All that the group has committed."""
+    """Encode a request for all committed offsets of the group."""
     return frame(OFFSET_FETCH, 5, string(group) + struct.pack(">i", -1), flexible=False)
 
 
 def offset_fetch_error(response: bytes | bytearray, size: int) -> int:
-    """Of the whole: it stands at the end."""
+    """Return the top-level error code, which is at the end."""
     return int(struct.unpack_from(">h", response, size - 2)[0])
 
 
@@ -65,12 +66,12 @@ class Joined:
 
 def read_joined(response: bytes | bytearray) -> Joined:
     error, generation = struct.unpack_from(">hi", response, 8)
-    words, position = [], 14
+    strings, position = [], 14
     for _ in range(3):
         size: int = struct.unpack_from(">h", response, position)[0]
-        words.append(bytes(response[position + 2 : position + 2 + max(size, 0)]).decode())
+        strings.append(bytes(response[position + 2 : position + 2 + max(size, 0)]).decode())
         position += 2 + max(size, 0)
-    return Joined(error, generation, words[1], words[2])
+    return Joined(error, generation, strings[1], strings[2])
 
 
 def sync_group(group: str, generation: int, member: str, assignments: Mapping[str, bytes]) -> bytes:
@@ -90,7 +91,7 @@ def sync_error(response: bytes | bytearray) -> int:
 
 
 def subscription(topic: str, user_data: bytes) -> bytes:
-    """As a consumer of one topic describes itself."""
+    """Encode the subscription of a consumer to one topic."""
     return struct.pack(">hi", 0, 1) + string(topic) + struct.pack(">i", len(user_data)) + user_data
 
 

@@ -1,4 +1,4 @@
-"""A second load in a process of its own, so that it does not wait for the first one's turn at the interpreter."""
+"""A child process for a second load, so that the loads do not share a GIL."""
 
 import contextlib
 import multiprocessing
@@ -7,12 +7,12 @@ from concurrent.futures import ProcessPoolExecutor
 
 
 def _start() -> None:
-    """What a new process does first, so that its start falls outside of what is measured."""
+    """First call, so that process startup is not measured."""
 
 
 @contextlib.contextmanager
 def start_load_process() -> Iterator[ProcessPoolExecutor]:
-    """One process, started and ready; `submit` hands it a function and arguments that can be pickled."""
+    """Yield one started process. `submit` takes a function and arguments that can be pickled."""
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
         pool.submit(_start).result()
         yield pool

@@ -1,7 +1,7 @@
-"""What one connection can do to a broker: produce, produce without waiting, produce at a pace, fetch, ask at a pace.
+"""Loads of one connection: Produce with and without responses, Fetch, and requests at a fixed rate.
 
-Each load is closed (a new request for an response) but those at a pace, whose latency counts from the moment a request was due: what a
-broker holds up is not forgiven because the load was held up too.
+Loads are closed (a new request per response), except those at a fixed rate. Their latency counts from the time when a
+request was due, so that a delay of the load by a slow broker is included.
 """
 
 import itertools
@@ -18,20 +18,20 @@ from bench.frames import BrokerError, Connection
 
 Figures = dict[str, float]
 Run = Callable[[int, bytes, float], Figures]
-"""`run(port, topic id, seconds)` returns figures, `requests` among them."""
+"""`run(port, topic id, seconds)` returns measurements, including `requests`."""
 BACKLOG_MAX = 50_000
-"""A broker that is this many requests behind a pace will not catch up."""
+"""Limit of requests without a response at a fixed rate; such a broker will not catch up."""
 ACKS0_BURST = 50
 FILL_WINDOW = 8
 
 
 def percentile(latencies: Sequence[float], share: float) -> float:
-    """Of seconds in ascending order, in µs."""
+    """Return a percentile, in µs, of latencies given in seconds in ascending order."""
     return latencies[min(int(len(latencies) * share), len(latencies) - 1)] * 1e6
 
 
 def median_figures(rounds: Sequence[Figures]) -> Figures:
-    """Each figure's own median."""
+    """Return the median of each measurement."""
     return {key: statistics.median(figures[key] for figures in rounds) for key in rounds[0]}
 
 
@@ -52,7 +52,7 @@ def check_accepted(response: bytes | bytearray) -> None:
 
 
 def produce_load(records: bytes, in_flight: int, *, partitions: int = 1, acks: int = 1) -> Run:
-    """One batch a request, `in_flight` requests not yet answered, each to the next partition."""
+    """Produce with one batch per request and `in_flight` pending requests, each to the next partition."""
 
     def run(port: int, topic_id: bytes, seconds: float) -> Figures:
         connection, sent = Connection(port), deque[float]()
@@ -76,7 +76,7 @@ def produce_load(records: bytes, in_flight: int, *, partitions: int = 1, acks: i
 
 
 def acks0_load(records: bytes) -> Run:
-    """acks=0: as fast as the socket takes it, until an response to a last request says that all of it was read."""
+    """Produce with acks=0 as fast as the socket accepts, up to the response to a final request with acks=1."""
 
     def run(port: int, topic_id: bytes, seconds: float) -> Figures:
         connection, count, clock = Connection(port), 0, time.perf_counter
@@ -100,7 +100,7 @@ def acks0_load(records: bytes) -> Run:
 
 
 def fetch_load(size: int) -> Run:
-    """Read the topic from its start, `size` bytes a request, one request at a time, again and again."""
+    """Fetch the topic repeatedly from its start, with `size` bytes per request, one request at a time."""
 
     def run(port: int, topic_id: bytes, seconds: float) -> Figures:
         connection, clock, offset, total = Connection(port), time.perf_counter, 1, 0
@@ -111,8 +111,8 @@ def fetch_load(size: int) -> Run:
             fetched = frames.read_fetch(connection.request(frames.fetch(topic_id, offset, size)))
             latencies.append(clock() - now)
             total += fetched.size
-            whole_until = fetched.next_offset
-            offset = whole_until if offset < whole_until < fetched.high_watermark else 1
+            complete_until = fetched.next_offset
+            offset = complete_until if offset < complete_until < fetched.high_watermark else 1
         took = clock() - start
         connection.close()
         return figures_of(latencies, total=total, took=took)
@@ -121,20 +121,20 @@ def fetch_load(size: int) -> Run:
 
 
 def fill(connection: Connection, data: bytes, count: int) -> None:
-    """Have a Produce taken `count` times."""
-    sent = answered = 0
-    while answered < count:
-        while sent < min(count, answered + FILL_WINDOW):
+    """Send a Produce request `count` times, and check the responses."""
+    sent = received = 0
+    while received < count:
+        while sent < min(count, received + FILL_WINDOW):
             connection.send(data)
             sent += 1
         check_accepted(connection.receive())
-        answered += 1
+        received += 1
 
 
 def produce_at_rate(
     port: int, data: bytes, per_second: float, seconds: float, *, also: Callable[[], bool] = lambda: False
 ) -> list[float]:
-    """Send a Produce `per_second` times a second, for that long and for as long as `also` says; latencies, ascending, in seconds."""
+    """Produce at a fixed rate, for `seconds` and then while `also()`. Return latencies in seconds, ascending."""
     clock, interval, sent = time.perf_counter, 1 / per_second, deque[float]()
     latencies: list[float] = []
     with socket.create_connection(("127.0.0.1", port), frames.RESPONSE_SECONDS_MAX) as connection:
@@ -149,7 +149,7 @@ def produce_at_rate(
                 sent.append(due)
                 due += interval
             if len(sent) > BACKLOG_MAX:
-                raise BrokerError(f"the broker is {len(sent):,} requests behind")
+                raise BrokerError(f"{len(sent):,} requests have no response yet")
             wait = max(due - clock(), 0.0) if sending else frames.RESPONSE_SECONDS_MAX
             if not select.select([connection], [], [], wait)[0]:
                 continue
@@ -163,7 +163,7 @@ def produce_at_rate(
 
 
 def split_responses(data: bytes) -> tuple[list[bytes], bytes]:
-    """Whole responses without their sizes, and what is left of the bytes."""
+    """Return the complete responses in the data, without their sizes, and the remaining bytes."""
     if not data:
         raise BrokerError("the broker closed the connection")
     responses, position = [], 0
@@ -177,7 +177,7 @@ def split_responses(data: bytes) -> tuple[list[bytes], bytes]:
 
 
 def request_at_rate(port: int, data: bytes, per_second: float, seconds: float) -> list[float]:
-    """Ask a question `per_second` times a second; latencies, ascending, in seconds. One that is due waits for the one before."""
+    """Send requests at a fixed rate, one at a time. Return latencies in seconds, ascending."""
     connection, clock = Connection(port), time.perf_counter
     connection.request(data)
     latencies, start = [], clock()
@@ -192,14 +192,14 @@ def request_at_rate(port: int, data: bytes, per_second: float, seconds: float) -
 
 
 def read_once(port: int, topic_id: bytes, size: int) -> Figures:
-    """Read a topic from the second offset to its end, `size` bytes a request."""
+    """Fetch a topic from its second offset to its end, with `size` bytes per request."""
     connection, clock, offset, total, end = Connection(port), time.perf_counter, 1, 0, 2
     start = clock()
     while offset < end:
         fetched = frames.read_fetch(connection.request(frames.fetch(topic_id, offset, size)))
         total += fetched.size
         if fetched.next_offset <= offset:
-            raise BrokerError(f"fetch: nothing whole at offset {offset}")
+            raise BrokerError(f"fetch: no complete batch at offset {offset}")
         offset, end = fetched.next_offset, fetched.high_watermark
     took = clock() - start
     connection.close()

@@ -1,4 +1,4 @@
-"""Resident memory of the broker: idle after its start, and a while after Kafka's ProducerPerformance has been at it."""
+"""Resident memory of the broker: idle after its start, and some time after a load by Kafka's ProducerPerformance."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -16,18 +16,21 @@ LOADED_MB_MAX = 250.0
 def run(brokers: Sequence[type[BrokerProcess]], run_size: RunSize, log: Callable[[str], None]) -> Report:
     idle: dict[str, int] = {}
     after: dict[str, int] = {}
-    for kind in brokers:
-        with kind() as broker:
+    for broker_type in brokers:
+        with broker_type() as broker:
             time.sleep(min(IDLE_SECONDS, run_size.idle_seconds))
-            idle[kind.name] = resident_bytes(broker.pid)
+            idle[broker_type.name] = resident_bytes(broker.pid)
             try:
                 produce(broker, run_size.perf_records)
             except PeerUnavailable as reason:
-                log(f"Memory after load is left out: {reason}")
+                log(f"skipping memory after load: {reason}")
                 continue
             time.sleep(run_size.idle_seconds)
-            after[kind.name] = resident_bytes(broker.pid)
-            log(f"Memory: {kind.name} {idle[kind.name] / 1e6:.0f} MB idle, {after[kind.name] / 1e6:.0f} MB after load")
+            after[broker_type.name] = resident_bytes(broker.pid)
+            log(
+                f"Memory: {broker_type.name} {idle[broker_type.name] / 1e6:.0f} MB idle, "
+                f"{after[broker_type.name] / 1e6:.0f} MB after load"
+            )
         sync_disks()
     return report(idle, after, run_size)
 
@@ -38,7 +41,10 @@ def report(idle: dict[str, int], after: dict[str, int], run_size: RunSize) -> Re
     figures = [{name: count / 1e6 for name, count in one.items()} for one in (idle, after)]
     rows = [row(label, one, ",.0f", " MB") for label, one in zip(labels, figures, strict=True)]
     plotted = by_broker({name: [one.get(name) for one in figures] for name in idle})
-    note = "A fresh broker's process, the load by Kafka's `ProducerPerformance`; Kafka has the 1 GB of heap that its start script gives it."
+    note = (
+        "Fresh brokers, loaded by Kafka's `ProducerPerformance`. Kafka has a heap of 1 GB, the default of its start "
+        "script."
+    )
     return Report(
         "Memory",
         HEAD,

@@ -1,11 +1,11 @@
-"""Brokers as real processes: Apache Kafka, as the peer in a benchmark and the oracle in a test, and Ottla beside it.
+"""Brokers in child processes: Apache Kafka, as the peer of benchmarks and the reference of tests, and Ottla.
 
     with ApacheKafka() as kafka, OttlaProcess(settings={"num.partitions": "4"}) as ottla:
         print(kafka.bootstrap, kafka.pid, ottla.bootstrap, ottla.data_dir)
         kafka_tool("org.apache.kafka.tools.TopicCommand", "--bootstrap-server", ottla.bootstrap, "--list")
 
-Kafka's jars come by name from Maven Central, once, into `~/.cache/apache-kafka-VERSION` (or `$KAFKA_JARS`). Where Java, Maven or the
-jars cannot be had, `PeerUnavailable` says why: a test skips with it, a benchmark prints it.
+Kafka's jars are downloaded once from Maven Central into `~/.cache/apache-kafka-VERSION` (or `$KAFKA_JARS`). Without
+Java, Maven or the jars, `PeerUnavailable` has the reason: a test is skipped with it, a benchmark prints it.
 """
 
 import base64
@@ -37,9 +37,12 @@ STOP_SECONDS_MAX = 30.0
 POM = f"""<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>
 <groupId>peer</groupId><artifactId>peer</artifactId><version>1</version>
 <dependencies>
-<dependency><groupId>org.apache.kafka</groupId><artifactId>kafka_{SCALA_VERSION}</artifactId><version>{KAFKA_VERSION}</version></dependency>
-<dependency><groupId>org.apache.kafka</groupId><artifactId>kafka-tools</artifactId><version>{KAFKA_VERSION}</version></dependency>
-<dependency><groupId>org.apache.logging.log4j</groupId><artifactId>log4j-slf4j-impl</artifactId><version>{LOG4J_VERSION}</version></dependency>
+<dependency><groupId>org.apache.kafka</groupId>
+<artifactId>kafka_{SCALA_VERSION}</artifactId><version>{KAFKA_VERSION}</version></dependency>
+<dependency><groupId>org.apache.kafka</groupId>
+<artifactId>kafka-tools</artifactId><version>{KAFKA_VERSION}</version></dependency>
+<dependency><groupId>org.apache.logging.log4j</groupId>
+<artifactId>log4j-slf4j-impl</artifactId><version>{LOG4J_VERSION}</version></dependency>
 </dependencies></project>
 """
 LOGGING = """Configuration:
@@ -51,7 +54,7 @@ LOGGING = """Configuration:
   Loggers:
     Root: {level: WARN, AppenderRef: [{ref: STDERR}]}
 """
-# What Kafka's own start script passes, so that the peer runs as its makers run it.
+# The flags of Kafka's start script, so that the peer runs as intended by its developers.
 SERVER_FLAGS = (
     "-server",
     "-XX:+UseG1GC",
@@ -59,39 +62,39 @@ SERVER_FLAGS = (
     "-XX:InitiatingHeapOccupancyPercent=35",
     "-Djava.awt.headless=true",
 )
-# A tool lives for a second: the quick compiler and the small collector save half of that.
+# A tool runs for a second: the C1 compiler and the serial collector save half of that.
 TOOL_FLAGS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Djava.awt.headless=true")
 
 
 class PeerUnavailable(Exception):
-    """A peer cannot run on this machine; the message says what is missing."""
+    """A peer cannot run on this machine. The message tells what is missing."""
 
 
 @functools.cache
 def java_command() -> str:
-    """Where a Java that Kafka accepts is."""
+    """Return the path of a Java that Kafka supports."""
     home = os.environ.get("JAVA_HOME")
     found = shutil.which("java", path=os.path.join(home, "bin")) if home else None
     found = found or shutil.which("java")
     if found is None:
         raise PeerUnavailable("no java on the PATH (and no JAVA_HOME)")
-    told = subprocess.run([found, "-version"], capture_output=True, text=True, check=False)
-    version = re.search(r'version "(\d+)', told.stderr + told.stdout)
+    done = subprocess.run([found, "-version"], capture_output=True, text=True, check=False)
+    version = re.search(r'version "(\d+)', done.stderr + done.stdout)
     if version is None:
-        raise PeerUnavailable(f"{found} -version says nothing of its version")
+        raise PeerUnavailable(f"cannot read the version from {found} -version")
     if int(version[1]) < JAVA_VERSION_MIN:
         raise PeerUnavailable(f"{found} is Java {version[1]}, Kafka {KAFKA_VERSION} needs {JAVA_VERSION_MIN}")
     return found
 
 
 def jar_cache() -> Path:
-    """Where the jars are kept between runs."""
+    """Return the directory of the jars."""
     return Path(os.environ.get("KAFKA_JARS") or Path.home() / ".cache" / f"apache-kafka-{KAFKA_VERSION}")
 
 
 @functools.cache
 def kafka_class_path() -> str:
-    """Kafka and all it needs; fetched by Maven on first use, by one process at a time."""
+    """Return the class path of Kafka and its dependencies. Maven downloads them on first use, under a lock."""
     java_command()
     cache, libs = jar_cache(), jar_cache() / "libs"
     if not (cache / "complete").exists():
@@ -121,23 +124,23 @@ def _fetch_jars(maven: str, cache: Path, libs: Path) -> None:
 def _java(flags: Sequence[str], *arguments: str) -> list[str]:
     class_path, logging = kafka_class_path(), jar_cache() / "peers-log4j2.yaml"
     if not logging.exists():
-        beside = logging.with_suffix(f".{os.getpid()}")
-        beside.write_text(LOGGING)
-        beside.replace(logging)
+        temporary = logging.with_suffix(f".{os.getpid()}")
+        temporary.write_text(LOGGING)
+        temporary.replace(logging)
     return [java_command(), *flags, f"-Dlog4j2.configurationFile={logging}", "-cp", class_path, *arguments]
 
 
 def kafka_tool_command(tool: str, *arguments: str, flags: Sequence[str] = TOOL_FLAGS) -> list[str]:
-    """The command line that runs one of Kafka's tools, by the name of its class."""
+    """Return the command line of one of Kafka's tools, given by its class name."""
     return _java(("-Xmx512m", *flags), tool, *arguments)
 
 
 def kafka_tool(
     tool: str, *arguments: str, stdin: str | None = None, timeout: float = 120, check: bool = True
 ) -> subprocess.CompletedProcess[str]:
-    """Run one of Kafka's tools to its end; its standard output and error are text in the result.
+    """Run one of Kafka's tools and return the completed process, with its output as text.
 
-    With `check`, a failure raises RuntimeError with what the tool printed.
+    With `check`, a failure raises RuntimeError with the tool's output.
     """
     done = subprocess.run(
         kafka_tool_command(tool, *arguments),
@@ -148,12 +151,12 @@ def kafka_tool(
         check=False,
     )
     if check and done.returncode:
-        raise RuntimeError(f"{tool} {' '.join(arguments)} ended with {done.returncode}:\n{done.stdout}{done.stderr}")
+        raise RuntimeError(f"{tool} {' '.join(arguments)} exited with {done.returncode}:\n{done.stdout}{done.stderr}")
     return done
 
 
 def free_port() -> int:
-    """A port nobody listens on, below those that the system hands out for outgoing connections, so that none of those takes it."""
+    """Return a free port below the system's range for outgoing connections, so that none of those takes it."""
     chooser = random.SystemRandom()
     for _ in range(1000):
         port = chooser.randrange(18_000, 32_000)
@@ -165,20 +168,20 @@ def free_port() -> int:
 
 
 def send_request(port: int, key: int, version: int, body: bytes = b"", *, timeout: float = 5) -> bytes:
-    """Send one request with a header of version 1 on a connection of its own; return the response after its correlation id."""
+    """Send one request, with header version 1, on a new connection. Return the response without its correlation id."""
     message = struct.pack(">hhih", key, version, 1, 5) + b"peers" + body
     with socket.create_connection(("127.0.0.1", port), timeout) as connection:
         connection.sendall(struct.pack(">i", len(message)) + message)
         with connection.makefile("rb") as responses:
             head = responses.read(4)
             if len(head) < 4:
-                raise ConnectionResetError("closed without an response")
+                raise ConnectionResetError("closed without a response")
             response = responses.read(struct.unpack(">i", head)[0])
     return response[4:]
 
 
 def responds_to_api_versions(port: int) -> bool:
-    """Whether a broker on this port responses at all."""
+    """Whether a broker on this port responds."""
     try:
         return send_request(port, 18, 0)[:2] == b"\0\0"
     except OSError:
@@ -186,7 +189,8 @@ def responds_to_api_versions(port: int) -> bool:
 
 
 def serves_metadata(port: int) -> bool:
-    """Whether the broker on this port names itself in Metadata: Kafka does so once it is registered and unfenced."""
+    """Whether the broker on this port is in its own Metadata response, which means that it is registered and
+    unfenced."""
     try:
         brokers = struct.unpack_from(">i", send_request(port, 3, 1, struct.pack(">i", 0)))[0]
     except (OSError, struct.error):
@@ -195,21 +199,21 @@ def serves_metadata(port: int) -> bool:
 
 
 def cpu_seconds(pid: int) -> float:
-    """User and system time of a process so far (Linux)."""
+    """Return the user and system time of a process (Linux)."""
     fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def resident_bytes(pid: int) -> int:
-    """Resident memory of a process (Linux)."""
+    """Return the resident memory of a process (Linux)."""
     found = re.search(r"^VmRSS:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
     return int(found[1]) * 1024 if found else 0
 
 
 class BrokerProcess:
-    """A broker in a process of its own, on a free port of 127.0.0.1, with a data directory that outlives `kill` and `stop`.
+    """A broker in a child process, on a free port of 127.0.0.1. Its data directory survives `kill` and `stop`.
 
-    As a context manager it is started on entry; on exit it is killed, and its directory removed unless one was given.
+    As a context manager it starts on entry. On exit it is killed and its directory removed, unless one was given.
     """
 
     name = ""
@@ -229,7 +233,7 @@ class BrokerProcess:
 
     @property
     def home(self) -> Path:
-        """A temporary directory for what the process needs besides its data."""
+        """A temporary directory for files other than data."""
         if self._home is None:
             self._home = Path(tempfile.mkdtemp(prefix=f"{self.name}-"))
         return self._home
@@ -240,7 +244,7 @@ class BrokerProcess:
 
     @property
     def log_path(self) -> Path:
-        """What the process prints, over all its starts."""
+        """The output of the process, over all its starts."""
         return self.home / "output.log"
 
     @property
@@ -263,14 +267,14 @@ class BrokerProcess:
             self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.home)
 
     def start(self) -> Self:
-        """Start the process, or start it again on the same port and data; return once it serves."""
+        """Start or restart the process, with the same port and data. Return once it is ready."""
         self.spawn()
         deadline = time.monotonic() + START_SECONDS_MAX
         while not serves_metadata(self.port):
             ended = self.process.poll()
             if ended is not None or time.monotonic() > deadline:
                 reason = (
-                    f"ended with {ended}" if ended is not None else f"did not serve within {START_SECONDS_MAX:.0f} s"
+                    f"exited with {ended}" if ended is not None else f"was not ready within {START_SECONDS_MAX:.0f} s"
                 )
                 self.kill()
                 raise RuntimeError(f"{self.name} on port {self.port} {reason}:\n{self.output()[-3000:]}")
@@ -278,7 +282,7 @@ class BrokerProcess:
         return self
 
     def stop(self) -> int:
-        """SIGTERM, and wait for the end; returns the exit code."""
+        """Send SIGTERM, wait for the end and return the exit code."""
         self.process.send_signal(signal.SIGTERM)
         try:
             return self.process.wait(STOP_SECONDS_MAX)
@@ -289,7 +293,7 @@ class BrokerProcess:
             ) from None
 
     def kill(self) -> None:
-        """SIGKILL: what the process had not handed to the kernel is gone."""
+        """Send SIGKILL. Data that the process has not passed to the kernel is lost."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
@@ -298,7 +302,7 @@ class BrokerProcess:
         return self.log_path.read_text(errors="replace") if self.log_path.exists() else ""
 
     def close(self) -> None:
-        """Kill the process and remove what was made for it."""
+        """Kill the process and remove its temporary directory."""
         self.kill()
         if self._home is not None:
             shutil.rmtree(self._home, ignore_errors=True)
@@ -316,7 +320,7 @@ class BrokerProcess:
 
 
 class ApacheKafka(BrokerProcess):
-    """One combined KRaft node of Apache Kafka, with the flags of Kafka's own start script and 1 GB of heap."""
+    """A combined KRaft node of Apache Kafka, with the flags of Kafka's start script and 1 GB of heap."""
 
     name = "kafka"
 
@@ -354,7 +358,7 @@ class ApacheKafka(BrokerProcess):
         }
 
     def format(self) -> None:
-        """Give the data directory its cluster id, unless it has one."""
+        """Format the data directory, unless it has a cluster id."""
         config = self.home / "server.properties"
         config.write_text("".join(f"{name}={value}\n" for name, value in self.properties().items()))
         if not (self.data_dir / "meta.properties").exists():
@@ -375,9 +379,9 @@ class ApacheKafka(BrokerProcess):
 
 
 class OttlaProcess(BrokerProcess):
-    """One node by `ottla start`, from the environment that this Python runs in, or another one's.
+    """A node started by `ottla start`, from the environment of this or another Python.
 
-    `arguments` come before the settings on its command line; with `--ephemeral` among them it chooses its own data directory.
+    `arguments` precede the settings on the command line. With `--ephemeral` it chooses its own data directory.
     """
 
     name = "ottla"
@@ -401,5 +405,5 @@ class OttlaProcess(BrokerProcess):
         settings = {"listeners": f"PLAINTEXT://{self.bootstrap}"}
         if "--ephemeral" not in self._arguments:
             settings["log.dirs"] = str(self.data_dir)
-        sets = (word for name, value in {**settings, **self.settings}.items() for word in ("--set", f"{name}={value}"))
+        sets = (part for name, value in {**settings, **self.settings}.items() for part in ("--set", f"{name}={value}"))
         return [str(self._script), "start", *self._arguments, *sets]

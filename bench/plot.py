@@ -1,6 +1,6 @@
-"""Plots as SVG, drawn here: horizontal bars, ratios around one, and lines over a growing number.
+"""SVG plots: horizontal bars, ratios around one, and lines.
 
-An SVG has no background of its own, and its text follows the reader's light or dark scheme, so it can stand on any page.
+The SVG has no background and its text follows the light or dark color scheme, so it fits any page.
 """
 
 import math
@@ -24,9 +24,10 @@ STYLE = (
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """What to draw. A missing figure is None. In `lines`, `labels` are the numbers along the axis, and `axis` says of what."""
+    """Contents of a plot. A missing value is None. For `lines`, `labels` are the numbers along the axis that `axis`
+    names."""
 
-    kind: Literal["bars", "ratios", "lines"]
+    chart: Literal["bars", "ratios", "lines"]
     title: str
     unit: str
     labels: Sequence[str]
@@ -35,15 +36,16 @@ class Plot:
 
 
 def draw(plot: Plot) -> str:
-    """The whole SVG."""
-    match plot.kind:
+    """Return the SVG."""
+    match plot.chart:
         case "bars":
             height, parts = _bars(plot)
         case "ratios":
             height, parts = _ratios(plot)
         case "lines":
             height, parts = _lines(plot)
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}" role="img">'
+    size = f'viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}"'
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img">'
     title = f"{plot.title}, {plot.unit}" if plot.unit else plot.title
     opening = [
         head,
@@ -55,12 +57,12 @@ def draw(plot: Plot) -> str:
 
 
 def short(value: float) -> str:
-    """A figure in few characters."""
+    """Format a number with few characters."""
     return f"{value:.3g}" if value < 999.5 else f"{value:,.0f}"
 
 
 def ticks(largest: float) -> list[float]:
-    """From nought in even steps of 1, 2 or 5 up to the figure, about four of them."""
+    """Return about four ticks from 0 to the largest value, in steps of 1, 2 or 5."""
     if largest <= 0:
         return [0.0]
     rough = largest / 4
@@ -73,13 +75,13 @@ def _present(series: Series) -> list[float]:
     return [value for values in series.values() for value in values if value is not None]
 
 
-def _text(x: float, y: float, text: str, kind: str = "", anchor: str = "start") -> str:
-    named = f' class="{kind}"' if kind else ""
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{named}>{escape(text)}</text>'
+def _text(x: float, y: float, text: str, css_class: str = "", anchor: str = "start") -> str:
+    attribute = f' class="{css_class}"' if css_class else ""
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{attribute}>{escape(text)}</text>'
 
 
-def _line(x1: float, y1: float, x2: float, y2: float, kind: str) -> str:
-    return f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" class="{kind}"/>'
+def _line(x1: float, y1: float, x2: float, y2: float, css_class: str) -> str:
+    return f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" class="{css_class}"/>'
 
 
 def _legend(plot: Plot) -> Iterator[str]:
@@ -114,7 +116,7 @@ def _bars(plot: Plot) -> tuple[int, list[str]]:
 
 
 def _ratios(plot: Plot) -> tuple[int, list[str]]:
-    """Each a dot on a logarithmic axis, so that twice and half lie equally far from one."""
+    """Draw each ratio as a dot on a logarithmic axis, where 2 and 1/2 have the same distance from 1."""
     found = [value for value in _present(plot.series) if value > 0]
     low = math.floor(math.log2(min([0.5, *found])))
     high = math.ceil(math.log2(max([2.0, *found])))
@@ -140,8 +142,8 @@ def _ratios(plot: Plot) -> tuple[int, list[str]]:
 
 
 def _lines(plot: Plot) -> tuple[int, list[str]]:
-    """The numbers along the axis stand at equal distances: they grow by factors."""
-    largest = max(_present(plot.series), default=0.0) * 1.1 or 1.0  # room for the figure above the highest point
+    """Draw lines. The numbers along the axis have equal distances, as they grow by factors."""
+    largest = max(_present(plot.series), default=0.0) * 1.1 or 1.0  # space for the number above the highest point
     bottom, right = TOP + LINES_HEIGHT, WIDTH - 60
     scale, step = LINES_HEIGHT / largest, (right - LINES_LEFT - 20) / max(len(plot.labels) - 1, 1)
     parts = []

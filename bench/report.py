@@ -1,4 +1,5 @@
-"""What a benchmark hands back, and where it goes: a table and a plot for people, figures for programs, README's summary from the latter."""
+"""Report of a benchmark: a table and a plot in Markdown, the measurements in JSON, and the summary in README generated
+from the latter."""
 
 import json
 import os
@@ -18,13 +19,15 @@ README = Path(__file__).parent.parent / "README.md"
 START, END = "<!-- bench:start -->", "<!-- bench:end -->"
 KAFKA = f"Apache Kafka {KAFKA_VERSION.rsplit('.', 1)[0]}"
 HEAD = ("", KAFKA, "Ottla", "Ottla / Kafka")
+GOAL_HEAD = ("threshold", "limit", "measured", "met")
 TITLES = {"kafka": KAFKA, "ottla": "Ottla"}
-"""Every broker that is compared, in the order of the columns."""
+"""Compared brokers, in the order of the columns."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunSize:
-    """How long to measure. `QUICK` is for seeing that all works; its figures are not kept."""
+    """Durations, rounds and data sizes of a run. `QUICK` only checks that everything works; its results are not
+    saved."""
 
     warm_seconds: float = 10.0
     round_seconds: float = 2.0
@@ -88,7 +91,7 @@ QUICK = RunSize(
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """A bar that a figure has to clear. `measured` is None where the peer is missing."""
+    """A measurement and its threshold. `measured` is None without the peer."""
 
     what: str
     measured: float | None
@@ -103,7 +106,7 @@ class Goal:
         return self.measured <= self.limit if self.at_most else self.measured >= self.limit
 
     def cells(self) -> list[str]:
-        """What, the bar, what was measured, whether it holds."""
+        """Return the table cells: name, threshold, measurement, and whether it is met."""
         shown = "–" if self.measured is None else f"{self.measured:.2f}{self.unit}"
         verdict = {True: "yes", False: "**no**", None: "–"}[self.holds]
         return [self.what, f"{'≤' if self.at_most else '≥'} {self.limit:.4g}{self.unit}", shown, verdict]
@@ -111,7 +114,8 @@ class Goal:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """One benchmark's outcome. `summary` are its lines in README's table: what, Kafka's figure, ours, how they compare."""
+    """The result of one benchmark. `summary` has its rows for the table in README: name, Kafka's value, Ottla's value,
+    ratio."""
 
     title: str
     head: Sequence[str]
@@ -124,54 +128,57 @@ class Report:
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A Markdown table: the first column is text, the others are figures."""
+    """Return a Markdown table: the first column is text, the others are numbers."""
     lines = [head, ["---", *("---:" for _ in head[1:])], *rows]
     return "".join("| " + " | ".join(line) + " |\n" for line in lines)
 
 
 def measured_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """The same without columns in which nothing was measured: the peer's, where there is none."""
-    kept = [0, *(index for index in range(1, len(head)) if any(cells[index] not in ("", "–") for cells in rows))]
-    return table([head[index] for index in kept], [[cells[index] for index in kept] for cells in rows])
+    """Return a Markdown table without columns that have no measurements, such as those of a missing peer."""
+    columns = [0, *(index for index in range(1, len(head)) if any(cells[index] not in ("", "–") for cells in rows))]
+    return table([head[index] for index in columns], [[cells[index] for index in columns] for cells in rows])
 
 
 def quotient(ours: float | None, theirs: float | None) -> float | None:
-    """How many times theirs ours is, where both are there."""
+    """Return ours / theirs, or None if one is missing."""
     return ours / theirs if ours is not None and theirs else None
 
 
 def ratio(ours: float | None, theirs: float | None) -> str:
-    """The same for people; a dash where one of them is missing."""
+    """Return the quotient as text, or a dash if one value is missing."""
     found = quotient(ours, theirs)
     return f"{found:.2f}×" if found is not None else "–"
 
 
 def row(label: str, figures: Mapping[str, float | None], shape: str, unit: str = "") -> list[str]:
-    """A line of a table with `HEAD`: each broker's figure, and ours over Kafka's."""
+    """Return a table row for `HEAD`: each broker's value, and the ratio Ottla / Kafka."""
     found = [figures.get(name) for name in TITLES]
     shown = ["–" if value is None else f"{value:{shape}}{unit}" for value in found]
     return [label, *shown, ratio(figures.get("ottla"), figures.get("kafka"))]
 
 
-def rows_of(kinds: Sequence[tuple[str, str, str, str]], results: Mapping[str, Mapping[str, float]]) -> list[list[str]]:
-    """Such a line for each kind: its label, which of each broker's figures it shows, their shape and unit."""
+def rows_of(
+    columns: Sequence[tuple[str, str, str, str]], results: Mapping[str, Mapping[str, float]]
+) -> list[list[str]]:
+    """Return such a row for each column of `results`, given as label, key, number format and unit."""
     return [
-        row(label, {name: one[key] for name, one in results.items()}, shape, unit) for label, key, shape, unit in kinds
+        row(label, {name: one[key] for name, one in results.items()}, shape, unit)
+        for label, key, shape, unit in columns
     ]
 
 
 def by_broker(figures: Mapping[str, Sequence[float | None]]) -> dict[str, Sequence[float | None]]:
-    """A plot's series, under the names that people read."""
+    """Return the series of a plot by the brokers' display names."""
     return {title: figures[name] for name, title in TITLES.items() if name in figures}
 
 
 def sync_disks() -> None:
-    """Have all that was written brought to the disk, so that one load does not pay for the one before."""
+    """Flush all written data to the disk, so that a load is not measured with the writes of the one before."""
     os.sync()
 
 
 def machine() -> dict[str, Any]:
-    """What a reader needs to judge the figures. No names of hosts or people."""
+    """Describe the machine, without names of hosts or users."""
     cpuinfo = Path("/proc/cpuinfo").read_text() if Path("/proc/cpuinfo").exists() else ""
     model = re.search(r"^model name\s*: (.*)$", cpuinfo, re.MULTILINE)
     return {
@@ -186,40 +193,41 @@ def machine() -> dict[str, Any]:
 
 def describe(facts: dict[str, Any]) -> str:
     return (
-        f"{facts['cores']} cores ({facts['cpu']}) shared by broker and load, {facts['memory_gb']} GB, {facts['kernel']}, "
+        f"{facts['cores']} cores ({facts['cpu']}) shared by broker and load, {facts['memory_gb']} GB, "
+        f"{facts['kernel']}, "
         f"Python {facts['python']}; {facts['date']}."
     )
 
 
 def write_report(name: str, report: Report, directory: Path) -> None:
-    """NAME.md, NAME.json and, where there is a plot, NAME.svg."""
+    """Write NAME.md, NAME.json and, if there is a plot, NAME.svg."""
     directory.mkdir(parents=True, exist_ok=True)
     facts = machine()
     parts = [f"# {report.title}\n", measured_table(report.head, report.rows), f"{report.note}\n"]
     if report.goals:
-        parts.append(table(["bar", "limit", "measured", "holds"], [goal.cells() for goal in report.goals]))
+        parts.append(table(GOAL_HEAD, [goal.cells() for goal in report.goals]))
     if report.plot is not None:
         (directory / f"{name}.svg").write_text(draw(report.plot))
         parts.append(f"![{report.plot.title}]({name}.svg)\n")
-    parts.append(f"{describe(facts)} Drawn by `./dev bench {name}`.\n")
+    parts.append(f"{describe(facts)} Generated by `./dev bench {name}`.\n")
     (directory / f"{name}.md").write_text("\n".join(parts))
     goals = [asdict(goal) | {"holds": goal.holds} for goal in report.goals]
-    kept = {"machine": facts, "figures": report.figures, "summary": report.summary, "goals": goals}
-    (directory / f"{name}.json").write_text(json.dumps(kept, indent=1) + "\n")
+    saved = {"machine": facts, "figures": report.figures, "summary": report.summary, "goals": goals}
+    (directory / f"{name}.json").write_text(json.dumps(saved, indent=1) + "\n")
 
 
 def update_readme(names: Sequence[str], *, results: Path = RESULTS, readme: Path = README) -> bool:
-    """Put the kept summaries between README's markers; False where none was kept yet or README has no markers."""
-    there = [name for name in names if (results / f"{name}.json").exists()]
-    kept = [json.loads((results / f"{name}.json").read_text()) for name in there]
+    """Write the saved summaries between the markers in README. Return False without saved results or markers."""
+    existing = [name for name in names if (results / f"{name}.json").exists()]
+    saved = [json.loads((results / f"{name}.json").read_text()) for name in existing]
     text = readme.read_text()
-    rows = [row for one in kept for row in one["summary"]]
+    rows = [row for one in saved for row in one["summary"]]
     if not rows or START not in text or END not in text:
         return False
     before, rest = text.split(START, 1)
     after = rest.split(END, 1)[1]
-    plots = [f"[{name}](bench/results/{name}.svg)" for name in there if (results / f"{name}.svg").exists()]
-    drawn = table(HEAD, rows) + "\n" + "\n".join(dict.fromkeys(describe(one["machine"]) for one in kept))
-    seen = f"\n\nPlots: {', '.join(plots)}." if plots else ""
-    readme.write_text(f"{before}{START}\n{drawn}{seen}\n{END}{after}")
+    plots = [f"[{name}](bench/results/{name}.svg)" for name in existing if (results / f"{name}.svg").exists()]
+    section = table(HEAD, rows) + "\n" + "\n".join(dict.fromkeys(describe(one["machine"]) for one in saved))
+    links = f"\n\nPlots: {', '.join(plots)}." if plots else ""
+    readme.write_text(f"{before}{START}\n{section}{links}\n{END}{after}")
     return True

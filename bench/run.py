@@ -1,7 +1,8 @@
-"""`./dev bench [--quick] [NAMES]`: Apache Kafka and Ottla side by side, in one run.
+"""`./dev bench [--quick] [NAMES]`: compare Apache Kafka and Ottla side by side, in one run.
 
-Tables, plots and figures go to bench/results, and README's table is drawn from them. With --quick all of it runs in about two minutes; its
-figures go to bench/results/quick, which is not kept. Without Java and Maven there is no peer: Ottla is measured alone, and nothing is kept.
+Writes tables, plots and measurements to bench/results and updates the table in README. --quick takes about two minutes
+and writes to bench/results/quick, which is not committed. Without Java and Maven only Ottla is measured, also into that
+directory.
 """
 
 import argparse
@@ -55,7 +56,7 @@ RUNNING_BROKERS: dict[str, Callable[[Sequence[BrokerProcess], RunSize, Log], Rep
     "spark_write": spark_write.run,
     "spark_memory": spark_memory.run,
 }
-"""Those that need brokers which already run."""
+"""Benchmarks that run against started brokers."""
 OWN_BROKERS: dict[str, Callable[[Sequence[type[BrokerProcess]], RunSize, Log], Report]] = {
     "groups": groups.run,
     "startup": startup.run,
@@ -65,20 +66,21 @@ OWN_BROKERS: dict[str, Callable[[Sequence[type[BrokerProcess]], RunSize, Log], R
     "compaction": compaction.run,
     "large": large_data.run,
 }
-"""Those that start brokers themselves."""
+"""Benchmarks that start brokers themselves."""
 OTTLA_ONLY: dict[str, Callable[[RunSize, Log], Report]] = {"fixture": broker_fixture.run, "attack": attack.run}
-"""Those that no peer takes part in."""
+"""Benchmarks without a peer."""
 NAMES = (*RUNNING_BROKERS, *OWN_BROKERS, *OTTLA_ONLY)
 ON_REQUEST = ("spark_read", "spark_write", "spark_memory")
-"""Those that install PySpark, twice: they run when they are named."""
-NEED_TOOLS = {"perf_tool": "the tool is Kafka's", "consumer_tools": "the tools are Kafka's"}
+"""Benchmarks that run only when named, as they install PySpark twice."""
+NEED_KAFKA = ("perf_tool", "consumer_tools")
+"""Benchmarks that run Kafka's tools."""
 
 
 class Brokers:
-    """Each benchmark has fresh brokers; a quick run starts them once, as their start would be a third of it."""
+    """Starts fresh brokers for each benchmark. A quick run starts them once, as the starts would take a third of it."""
 
     def __init__(self, broker_types: Sequence[type[BrokerProcess]], *, shared: bool) -> None:
-        self.kinds = kinds
+        self.broker_types = broker_types
         self._shared = shared
         self._stack = contextlib.ExitStack()
         self._running: list[BrokerProcess] = []
@@ -86,7 +88,7 @@ class Brokers:
     def fresh(self) -> list[BrokerProcess]:
         if not self._running or not self._shared:
             self.close()
-            self._running = [self._stack.enter_context(kind()) for kind in self.kinds]
+            self._running = [self._stack.enter_context(broker_type()) for broker_type in self.broker_types]
         return self._running
 
     def close(self) -> None:
@@ -101,75 +103,77 @@ def run_one(name: str, brokers: Brokers, run_size: RunSize, log: Log) -> Report:
             return RUNNING_BROKERS[name](running, run_size, log)
         except Exception:
             for broker in running:
-                log(f"{broker.name}'s last words:\n{broker.output()[-2000:]}")
+                log(f"{broker.name}'s output ends:\n{broker.output()[-2000:]}")
             raise
     brokers.close()
     if name in OWN_BROKERS:
-        return OWN_BROKERS[name](brokers.kinds, run_size, log)
+        return OWN_BROKERS[name](brokers.broker_types, run_size, log)
     return OTTLA_ONLY[name](run_size, log)
 
 
 def peers(log: Log) -> list[type[BrokerProcess]]:
-    """Kafka first, where it can be had: ratios are to it."""
+    """Return the broker types, Kafka first if available: ratios are relative to it."""
     try:
         kafka_class_path()
     except PeerUnavailable as reason:
-        log(f"Without Apache Kafka, and without its column: {reason}")
+        log(f"Apache Kafka is not available, measuring Ottla alone: {reason}")
         return [OttlaProcess]
     return [ApacheKafka, OttlaProcess]
 
 
 def log_goals(goals: Sequence[Goal], log: Log) -> None:
-    """How many thresholds hold, and each that does not."""
+    """Log how many thresholds are met, and each that is not."""
     decided = [goal for goal in goals if goal.holds is not None]
     if decided:
-        log(f"{sum(goal.holds is True for goal in decided)} of {len(decided)} thresholds hold")
+        log(f"{sum(goal.holds is True for goal in decided)} of {len(decided)} thresholds met")
     for goal in decided:
         if not goal.holds:
             what, limit, measured, _ = goal.cells()
-            log(f"  not held: {what}: {measured}, and the bar is {limit}")
+            log(f"  not met: {what}: {measured}, threshold {limit}")
 
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="./dev bench", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--quick", action="store_true", help="about two minutes, to see that it works")
+    parser.add_argument(
+        "--quick", action="store_true", help="a run of about two minutes, to check that everything works"
+    )
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(NAMES))
     options = parser.parse_args()
     unknown = [name for name in options.names if name not in NAMES]
     if unknown:
-        parser.error(f"no benchmark is called {unknown[0]}; there are {', '.join(NAMES)}")
+        parser.error(f"unknown benchmark {unknown[0]}; choose from {', '.join(NAMES)}")
     if platform.system() != "Linux":
         parser.error("benchmarks read /proc and run on Linux only")
     return options
 
 
 def main() -> None:
-    options, began = arguments(), time.monotonic()
+    options, started = arguments(), time.monotonic()
 
     def log(text: str) -> None:
-        print(f"{time.monotonic() - began:6.1f} s  {text}", flush=True)
+        print(f"{time.monotonic() - started:6.1f} s  {text}", flush=True)
 
-    kinds = peers(log)
-    keep = not options.quick and len(kinds) > 1
+    broker_types = peers(log)
+    is_official = not options.quick and len(broker_types) > 1
     chosen = [name for name in NAMES if name in options.names or (not options.names and name not in ON_REQUEST)]
     goals: list[Goal] = []
-    with contextlib.closing(Brokers(kinds, shared=options.quick)) as brokers:
+    with contextlib.closing(Brokers(broker_types, shared=options.quick)) as brokers:
         for index, name in enumerate(chosen, 1):
-            if name in NEED_TOOLS and len(kinds) == 1:
-                log(f"[{index}/{len(chosen)}] {name} is left out: {NEED_TOOLS[name]}")
+            if name in NEED_KAFKA and len(broker_types) == 1:
+                log(f"[{index}/{len(chosen)}] skipping {name}: it runs a tool of Kafka's")
                 continue
             log(f"[{index}/{len(chosen)}] {name}")
             report = run_one(name, brokers, QUICK if options.quick else RunSize(), log)
-            write_report(name, report, RESULTS if keep else RESULTS / "quick")
+            write_report(name, report, RESULTS if is_official else RESULTS / "quick")
             goals += report.goals
             print(f"\n{measured_table(report.head, report.rows)}", flush=True)
     log_goals(goals, log)
     if options.quick:
-        log("These figures log that it works, and little else: they are short, and the brokers hardly warm")
-    if keep and update_readme(NAMES):
-        log(f"The table in {README.name} is drawn anew")
+        log("A quick run only checks that everything works: it is short, and the brokers are hardly warm")
+    if is_official and update_readme(NAMES):
+        log(f"updated the table in {README.name}")
 
 
 if __name__ == "__main__":

@@ -1,8 +1,9 @@
-"""The two environments that Spark's benchmarks run in: PySpark with the data source `ottla`, and the PySpark whose Kafka connector can be
-had from Maven Central. Each has a process of its own that stays, so that rounds alternate and both are warm.
+"""The two environments of the Spark benchmarks: PySpark with the data source `ottla`, and the PySpark version whose
+Kafka connector is on Maven Central. Each runs in its own long-lived process, so that rounds alternate and both are
+warm.
 
-`OTTLA_SPARK_PYTHON` names a Python with `ottla[spark]`, this one unless given; `OTTLA_SPARK_PEER_PYTHON` one with PySpark 4.0.0, which is
-made in the user's cache if it is not there (about 450 MB; the connector's jars are fetched by Spark).
+`OTTLA_SPARK_PYTHON` is a Python with `ottla[spark]`, by default this one. `OTTLA_SPARK_PEER_PYTHON` is one with PySpark
+4.0.0; by default an environment is created in the user's cache (about 450 MB; Spark downloads the connector's jars).
 """
 
 import json
@@ -19,15 +20,15 @@ CONNECTOR = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{PEER_VERSION}"
 ROOT = Path(__file__).resolve().parent.parent
 CACHE = Path.home() / ".cache" / f"pyspark-{PEER_VERSION}"
 TITLES = {"kafka": "Spark's connector", "ottla": "ottla"}
-"""By the formats' names."""
+"""Titles by format name."""
 
 
 class SparkUnavailable(RuntimeError):
-    """An environment cannot be had; it says why."""
+    """An environment is not available, with the reason."""
 
 
 def peer_python() -> str:
-    """That of the peer's environment, which is made on first use."""
+    """Return the Python of the peer's environment, which is created on first use."""
     given = os.environ.get("OTTLA_SPARK_PEER_PYTHON")
     if given:
         return given
@@ -42,7 +43,8 @@ def peer_python() -> str:
 
 
 class Job:
-    """A module that runs in one of the environments: it takes one line of JSON after another and responses each with one."""
+    """A module in one of the environments, which reads requests as lines of JSON and writes a line for each
+    response."""
 
     def __init__(self, format_name: str, module: str, arguments: Sequence[str]) -> None:
         python = peer_python() if format_name == "kafka" else os.environ.get("OTTLA_SPARK_PYTHON", sys.executable)
@@ -50,24 +52,25 @@ class Job:
         if format_name == "kafka":
             environment["PYSPARK_SUBMIT_ARGS"] = f"--packages {CONNECTOR} pyspark-shell"
         self.format_name = format_name
-        self._complaints = tempfile.TemporaryFile("w+")  # noqa: SIM115  # a pipe that nobody reads would fill up and stop Spark
+        self._stderr = tempfile.TemporaryFile("w+")  # noqa: SIM115  # an unread pipe would fill up and block Spark
         self._process = subprocess.Popen(
             [python, "-m", module, format_name, *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=self._complaints,
+            stderr=self._stderr,
             text=True,
             env=environment,
             cwd=ROOT,
         )
 
-    def run(self, **question: Any) -> dict[str, Any]:
-        """What it responses; SparkUnavailable with its last words if it has ended instead."""
+    def run(self, **request: Any) -> dict[str, Any]:
+        """Run a request and return the response. Raises SparkUnavailable, with the job's error output, if the process
+        has ended."""
         process = self._process
         assert process.stdin is not None
         assert process.stdout is not None
         try:
-            process.stdin.write(json.dumps(question) + "\n")
+            process.stdin.write(json.dumps(request) + "\n")
             process.stdin.flush()
         except BrokenPipeError:
             line = ""
@@ -76,8 +79,8 @@ class Job:
         while line and not line.startswith("{"):
             line = process.stdout.readline()
         if not line:
-            self._complaints.seek(0)
-            raise SparkUnavailable(f"{TITLES[self.format_name]}: {self._complaints.read()[-3000:]}")
+            self._stderr.seek(0)
+            raise SparkUnavailable(f"{TITLES[self.format_name]}: {self._stderr.read()[-3000:]}")
         response: dict[str, Any] = json.loads(line)
         return response
 
@@ -93,4 +96,4 @@ class Job:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
-        self._complaints.close()
+        self._stderr.close()

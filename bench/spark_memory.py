@@ -1,5 +1,5 @@
-"""What a Spark task holds while it reads: the peak of the largest Python worker, on a topic of some million records and on a far longer
-one. It is bounded by the options of the source, not by how much there is to read.
+"""Memory of a Spark task while it reads: the peak of the largest Python worker, on a topic of some million records and
+on a far longer one. It is limited by the options of the source and does not depend on the length of the topic.
 """
 
 import threading
@@ -18,7 +18,7 @@ from bench.spark_read import JOB
 PARTITIONS = 2
 RECORDS_PER_BATCH = 140
 TIMES_LONGER = 25
-"""100 M records beside 4 M."""
+"""100 M records instead of 4 M."""
 GROWTH_MAX = 1.25
 SAMPLE_SECONDS = 0.2
 WORKER = b"pyspark/daemon"
@@ -26,7 +26,7 @@ WORKER_MODULE = b"pyspark.daemon"
 
 
 def make_topic(port: int, topic: str, records: int) -> int:
-    """Batches of 16 kB, the same one again and again; returns how many records there are."""
+    """Fill a topic with copies of a 16 kB batch. Return the number of records."""
     connection = frames.Connection(port)
     topic_id = frames.create_topic(connection, topic, partitions=PARTITIONS)
     values = [index.to_bytes(4, "big") * 25 for index in range(RECORDS_PER_BATCH)]
@@ -39,15 +39,15 @@ def make_topic(port: int, topic: str, records: int) -> int:
 
 @contextmanager
 def watching_workers() -> Iterator[list[int]]:
-    """The peaks of the resident memory of Spark's Python workers, as they are seen while the block runs."""
+    """Yield a list that collects samples of the resident memory of Spark's Python workers while the block runs."""
     peaks: list[int] = []
     ended = threading.Event()
 
-    def look() -> None:
+    def sample() -> None:
         while not ended.wait(SAMPLE_SECONDS):
             peaks.extend(_worker_bytes())
 
-    thread = threading.Thread(target=look)
+    thread = threading.Thread(target=sample)
     thread.start()
     try:
         yield peaks
@@ -67,7 +67,7 @@ def _worker_bytes() -> list[int]:
                 continue
             status = (process / "status").read_text()
         except OSError:
-            continue  # it has ended meanwhile
+            continue  # the process has ended
         found += [int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith("VmRSS:")]
     return found
 
@@ -76,9 +76,9 @@ def run(brokers: Sequence[BrokerProcess], run_size: RunSize, log: Callable[[str]
     broker = next(each for each in brokers if each.name == "ottla")
     few = int(run_size.perf_records * 4 / 3)
     rows, peaks = [], []
-    for wanted in (few, few * TIMES_LONGER):
+    for target in (few, few * TIMES_LONGER):
         topic = f"spark-{time.time_ns()}"
-        records = make_topic(broker.port, topic, wanted)
+        records = make_topic(broker.port, topic, target)
         options = {"kafka.bootstrap.servers": broker.bootstrap, "subscribe": topic, "startingOffsets": "earliest"}
         with Job("ottla", JOB, ()) as job, watching_workers() as seen:
             took = job.run(what="batch", options=options)["seconds"]
@@ -87,10 +87,11 @@ def run(brokers: Sequence[BrokerProcess], run_size: RunSize, log: Callable[[str]
         connection.close()
         peaks.append(max(seen))
         log(
-            f"{records:,} records: {records / took:,.0f} rows/s, the largest Python worker had {peaks[-1] / 1e6:.0f} MB"
+            f"{records:,} records: {records / took:,.0f} rows/s, peak of the largest Python worker "
+            f"{peaks[-1] / 1e6:.0f} MB"
         )
         rows.append([f"{records / 1e6:,.0f} M records", f"{records / took:,.0f}", f"{peaks[-1] / 1e6:.0f} MB"])
-    note = "A batch read into Spark's `noop`, two partitions, `local[2]`, a session that has just started; looked at five times a second."
+    note = "A batch read into Spark's `noop`, two partitions, `local[2]`, a fresh session; sampled five times a second."
     goal = Goal(f"memory of a Spark task, {TIMES_LONGER} times the records", peaks[1] / peaks[0], GROWTH_MAX)
     return Report(
         "Memory of Spark's tasks",

@@ -1,5 +1,5 @@
-"""Spark reads a topic with two partitions through the data source `ottla`, and through Spark's own Kafka connector: two environments, each
-with a warm `local[2]` session, take turns on the same topics of the same broker.
+"""Reading a topic with two partitions in Spark: the data source `ottla` compared with Spark's Kafka connector, in two
+environments with warm `local[2]` sessions, in alternating rounds on the same topics of the same broker.
 """
 
 import contextlib
@@ -23,7 +23,7 @@ BATCH_MIN, AVAILABLE_MIN, ONE_ROW_MS_MAX = 1.5, 1.3, 150.0
 
 @dataclass(frozen=True, slots=True)
 class RecordType:
-    """Records of one record_type, and what is asked of the two sources with them."""
+    """Size, share and encoding of the records of one measurement."""
 
     name: str
     size: int
@@ -41,17 +41,17 @@ RECORD_TYPES = (
 
 
 def records_of(record_type: RecordType, count: int) -> Iterator[dict[str, Any]]:
-    """Half of a value is the same in all, half of it is not."""
-    alike = b"x" * (record_type.size // 2)
+    """Yield records. Half of each value is the same in all records."""
+    constant = b"x" * (record_type.size // 2)
     headers = [("trace", b"0123456789abcdef")] if record_type.headers else None
     for index in range(count):
-        value = alike + b"%0*d" % (record_type.size - len(alike), index * 0x9E3779B97F4A7C15 & 0xFFFFFFFFFFFF)
+        value = constant + b"%0*d" % (record_type.size - len(constant), index * 0x9E3779B97F4A7C15 & 0xFFFFFFFFFFFF)
         yield {"value": value, "partition": index & 1, "headers": headers}
 
 
 @contextlib.contextmanager
 def slow_producer(bootstrap: str, topic: str) -> Iterator[None]:
-    """One record after another, so far apart that each has a micro-batch of its own."""
+    """Produce records one by one, so slowly that each gets its own micro-batch."""
     from confluent_kafka import Producer
 
     producer, ended = Producer({"bootstrap.servers": bootstrap, "linger.ms": 0}), threading.Event()
@@ -71,20 +71,20 @@ def slow_producer(bootstrap: str, topic: str) -> Iterator[None]:
 
 
 def run(brokers: Sequence[BrokerProcess], run_size: RunSize, log: Callable[[str], None]) -> Report:
-    """Rows a second of both sources, by turns, on each broker."""
+    """Measure rows per second of both sources, alternating, on each broker."""
     figures: dict[str, Any] = {}
     with contextlib.ExitStack() as stack:
         drivers = {name: stack.enter_context(Job(name, JOB, ())) for name in TITLES}
         for broker in brokers:
             for record_type in RECORD_TYPES:
-                figures[f"{record_type.name} ({broker.name})"] = measure_kind(
+                figures[f"{record_type.name} ({broker.name})"] = measure_records(
                     broker, record_type, drivers, run_size, log
                 )
             figures[f"one row ({broker.name})"] = measure_one_row(broker, drivers, log)
     return _report(figures)
 
 
-def measure_kind(
+def measure_records(
     broker: BrokerProcess,
     record_type: RecordType,
     drivers: dict[str, Job],
@@ -102,14 +102,14 @@ def measure_kind(
     }
     for driver in drivers.values():
         if driver.run(what="count", options=options)["rows"] != records:
-            raise RuntimeError(f"{driver.format_name} does not see all records")
+            raise RuntimeError(f"{driver.format_name} does not read all records")
     found: dict[str, dict[str, float]] = {name: {} for name in drivers}
     for what in ("batch", "available"):
         rounds: dict[str, list[float]] = {name: [] for name in drivers}
         for number in range(run_size.perf_rounds + 1):
             for name, driver in drivers.items():
                 rate = records / driver.run(what=what, options=options)["seconds"]
-                if number:  # the first only warms
+                if number:  # the first round is a warm-up
                     rounds[name].append(rate)
                     log(f"{broker.name}, {record_type.name}, {what}, {name}, round {number}: {rate:,.0f} rows/s")
         for name, rates in rounds.items():
@@ -157,7 +157,9 @@ def _report(figures: dict[str, Any]) -> Report:
             )
             goals.append(Goal(f"Spark, {name}, {label}", quotient(ours[what], theirs[what]), least, at_most=False))
     note = (
-        "Rows a second into Spark's `noop`, two partitions, `local[2]`, medians after a warm round, both sources by turns; PySpark 4.0 "
-        "with its own connector beside PySpark 4.3 with `ottla`. One row: a micro-batch, checkpoints by the file-system manager."
+        "Rows per second into Spark's `noop`, two partitions, `local[2]`, medians after a warm-up round, alternating; "
+        "PySpark 4.0 "
+        "with its own connector beside PySpark 4.3 with `ottla`. One row: a micro-batch, with checkpoints by the "
+        "file-system manager."
     )
     return Report("Reading with Spark", ("", "Spark's connector", "ottla", "ratio"), rows, note, figures, goals=goals)

@@ -1,5 +1,5 @@
-"""A Spark driver that is told by lines of JSON what to read, and responses with how long it took. Both environments do the same, by two
-formats."""
+"""Spark driver of `bench.spark_read`: reads requests as lines of JSON and responds with durations. Both environments
+run it, with their own format."""
 
 import json
 import sys
@@ -14,14 +14,14 @@ SECONDS_MAX = 300
 
 
 def read_batch(spark: Any, format_name: str, options: dict[str, str]) -> dict[str, Any]:
-    began = time.perf_counter()
+    started = time.perf_counter()
     spark.read.format(format_name).options(**options).load().write.format("noop").mode("overwrite").save()
-    return {"seconds": time.perf_counter() - began}
+    return {"seconds": time.perf_counter() - started}
 
 
 def read_available(spark: Any, format_name: str, options: dict[str, str]) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as checkpoint:
-        began = time.perf_counter()
+        started = time.perf_counter()
         query = (
             spark.readStream.format(format_name)
             .options(**options)
@@ -32,7 +32,7 @@ def read_available(spark: Any, format_name: str, options: dict[str, str]) -> dic
             .start()
         )
         query.awaitTermination()
-        return {"seconds": time.perf_counter() - began}
+        return {"seconds": time.perf_counter() - started}
 
 
 def count_rows(spark: Any, format_name: str, options: dict[str, str]) -> dict[str, Any]:
@@ -40,7 +40,8 @@ def count_rows(spark: Any, format_name: str, options: dict[str, str]) -> dict[st
 
 
 def wait_for_rows(spark: Any, format_name: str, options: dict[str, str], rows: int) -> dict[str, Any]:
-    """A query that runs on; another process writes a record when it is told that the one before was read."""
+    """Run a streaming query until `rows` micro-batches of one row each have been processed. Another process writes the
+    rows."""
     with tempfile.TemporaryDirectory() as checkpoint:
         query = (
             spark.readStream.format(format_name)
@@ -66,15 +67,15 @@ def wait_for_rows(spark: Any, format_name: str, options: dict[str, str], rows: i
 def main() -> None:
     (format_name,) = sys.argv[1:]
     spark = session(format_name, memory="2g")
-    works: dict[str, Callable[..., dict[str, Any]]] = {
+    jobs: dict[str, Callable[..., dict[str, Any]]] = {
         "batch": read_batch,
         "available": read_available,
         "count": count_rows,
         "rows": wait_for_rows,
     }
     for line in sys.stdin:
-        asked = json.loads(line)
-        print(json.dumps(works[asked.pop("what")](spark, format_name, **asked)), flush=True)
+        request = json.loads(line)
+        print(json.dumps(jobs[request.pop("what")](spark, format_name, **request)), flush=True)
     spark.stop()
 
 

@@ -1,5 +1,5 @@
-"""The session of one environment's part of Spark's benchmarks. It knows PySpark only, as it runs in the peer's environment too; that with
-`ottla` has Ottla's own session."""
+"""The Spark session of the benchmarks. Imports PySpark only, as it runs in the peer's environment too; the environment
+with `ottla` uses Ottla's session."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ PEER_CONFIG = {
     "spark.sql.execution.arrow.maxBytesPerBatch": "2147483647",
     "spark.sql.streaming.checkpointFileManagerClass": f"{STREAMING}.FileSystemBasedCheckpointFileManager",
 }
-"""What Ottla's session sets too, where it matters to what is measured."""
+"""Configs of Ottla's session that affect the measurement."""
 
 
 def session(format_name: str, *, memory: str) -> Any:

@@ -1,5 +1,5 @@
-"""Batch writes from Spark, the data source `ottla` beside Spark's own Kafka connector, to the same broker: `local[2]`, rows from memory,
-rounds that alternate, medians; also with headers, with zstd and with values of 1 kB."""
+"""Batch writes from Spark: the data source `ottla` compared with Spark's Kafka connector, to the same broker, with
+`local[2]`, rows from memory and alternating rounds; also with headers, zstd and values of 1 kB."""
 
 import contextlib
 import statistics
@@ -19,14 +19,14 @@ JOB = "bench.spark_write_job"
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """What is written."""
+    """The records of one measurement."""
 
     name: str
     value_bytes: int = 100
     has_headers: bool = False
     codec: str = "none"
     share: float = 1.0
-    """Of the records: large ones are fewer."""
+    """Fraction of the number of records."""
 
 
 CASES = (
@@ -54,7 +54,7 @@ def remove(bootstrap: str, topic: str) -> None:
 def measure(
     case: Case, broker: BrokerProcess, records: int, rounds: int, log: Callable[[str], None]
 ) -> dict[str, float]:
-    """Rows a second, by format."""
+    """Return rows per second by format."""
     count = int(records * case.share)
     arguments = [str(count), str(case.value_bytes), "headers" if case.has_headers else "plain"]
     seconds: dict[str, list[float]] = {name: [] for name in TITLES}
@@ -96,8 +96,10 @@ def run(brokers: Sequence[BrokerProcess], run_size: RunSize, log: Callable[[str]
             what = f"Spark's batch write, {case.name} ({broker.name})"
             goals.append(Goal(what, quotient(rates["ottla"], theirs), RATIO_MIN, at_most=False))
     note = (
-        f"{records:,} records (fewer where they are larger) to {PARTITIONS} partitions, local[2], rows from memory, medians of "
-        f"{run_size.perf_rounds} alternating rounds; the peer is PySpark 4.0.0 with spark-sql-kafka-0-10, each with its default configs."
+        f"{records:,} records (fewer where they are larger) to {PARTITIONS} partitions, local[2], rows from memory, "
+        "medians of "
+        f"{run_size.perf_rounds} alternating rounds; the peer is PySpark 4.0.0 with spark-sql-kafka-0-10, each with "
+        "its default configs."
     )
     return Report(
         "Writing from Spark",

@@ -1,4 +1,4 @@
-"""One environment's part of `bench.spark_write`: it is told by lines of JSON where to write, and responses with how long it took."""
+"""Spark driver of `bench.spark_write`: reads requests as lines of JSON and responds with durations."""
 
 import json
 import sys
@@ -25,14 +25,14 @@ def main() -> None:
     if has_headers:
         pair = f.struct(f.lit("trace").alias("key"), f.col("id").cast("string").cast("binary").alias("value"))
         columns.append(f.array(pair, pair).alias("headers"))
-    # Made before and kept in memory: what is measured is the write.
+    # Cached, so that only the write is measured.
     frame = spark.range(0, records, 1, 2).select(*columns).cache()
     frame.count()
     for line in sys.stdin:
-        asked = json.loads(line)
-        began = time.perf_counter()
-        frame.write.format(format_name).options(**asked["options"]).mode("append").save()
-        print(json.dumps({"seconds": time.perf_counter() - began}), flush=True)
+        request = json.loads(line)
+        started = time.perf_counter()
+        frame.write.format(format_name).options(**request["options"]).mode("append").save()
+        print(json.dumps({"seconds": time.perf_counter() - started}), flush=True)
     spark.stop()
 
 

@@ -1,6 +1,6 @@
-"""From the start of the process to the first answered ApiVersions.
+"""Time from the start of the process to the first ApiVersions response.
 
-Kafka's directory is formatted beforehand, as its users have to; Ottla formats its own, inside the measured time.
+Kafka's directory is formatted beforehand, as its users have to do; Ottla formats its own within the measured time.
 """
 
 import statistics
@@ -15,16 +15,16 @@ SECONDS_MAX = 0.5
 
 
 def start_seconds(broker: BrokerProcess) -> float:
-    """Start one on an empty directory, and end it."""
+    """Start a broker with an empty directory and stop it."""
     try:
-        broker.command()  # Kafka formats its directory here, once
-        began = time.perf_counter()
+        broker.command()  # formats Kafka's directory
+        started = time.perf_counter()
         broker.spawn()
         while not responds_to_api_versions(broker.port):
-            if broker.process.poll() is not None or time.perf_counter() - began > START_SECONDS_MAX:
-                raise RuntimeError(f"{broker.name} does not response:\n{broker.output()[-3000:]}")
+            if broker.process.poll() is not None or time.perf_counter() - started > START_SECONDS_MAX:
+                raise RuntimeError(f"{broker.name} does not respond:\n{broker.output()[-3000:]}")
             time.sleep(0.002)
-        return time.perf_counter() - began
+        return time.perf_counter() - started
     finally:
         broker.close()
 
@@ -35,17 +35,18 @@ def run(brokers: Sequence[type[BrokerProcess]], run_size: RunSize, log: Callable
         for broker in brokers:
             times[broker.name].append(start_seconds(broker()))
     medians = {name: statistics.median(seconds) for name, seconds in times.items()}
-    log("Start-up: " + "; ".join(f"{name} {seconds:.2f} s" for name, seconds in medians.items()))
+    log("Startup: " + "; ".join(f"{name} {seconds:.2f} s" for name, seconds in medians.items()))
     spread = [f"{min(times[name]):.2f}–{max(times[name]):.2f} s" if name in times else "–" for name in TITLES]
     label = "Process start to first response"
-    drawn = row(label, medians, ".2f", " s")
+    total = row(label, medians, ".2f", " s")
     return Report(
-        "Start-up",
+        "Startup",
         HEAD,
-        [drawn, ["lowest–highest", *spread, ""]],
-        f"Median of {run_size.starts}, on an empty directory: Kafka's formatted before the clock starts, Ottla's formatted while it runs.",
+        [total, ["lowest–highest", *spread, ""]],
+        f"Median of {run_size.starts}, on an empty directory: formatted before the measurement for Kafka and within it "
+        "for Ottla.",
         {"seconds": times},
-        [drawn],
+        [total],
         [Goal(label, medians.get("ottla"), SECONDS_MAX, unit=" s")],
         Plot("bars", label, "s", ["start"], by_broker({name: [seconds] for name, seconds in medians.items()})),
     )

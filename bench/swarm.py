@@ -1,4 +1,4 @@
-"""Many connections driven by one thread with epoll, each with its own requests in flight."""
+"""Many connections in one thread with epoll, each with its own requests in flight."""
 
 import select
 import socket
@@ -16,19 +16,19 @@ DRAIN_SECONDS_MAX = 30.0
 
 
 class Member:
-    """One connection: when its unanswered requests were sent, and how many were answered."""
+    """One connection: send times of its pending requests, and the number of responses."""
 
-    __slots__ = ("answered", "pending", "sent", "socket")
+    __slots__ = ("pending", "received", "sent", "socket")
 
     def __init__(self, port: int) -> None:
         self.socket = socket.create_connection(("127.0.0.1", port), frames.RESPONSE_SECONDS_MAX)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.pending = b""
         self.sent = deque[float]()
-        self.answered = 0
+        self.received = 0
 
     def request(self, data: bytes) -> None:
-        """One request and its response, while nothing else is under way; the response is thrown away."""
+        """Send one request and discard its response. No other request may be in flight."""
         self.socket.sendall(data)
         size = struct.unpack(">i", self._exactly(4))[0]
         self._exactly(size)
@@ -45,10 +45,10 @@ class Member:
 
 
 class Swarm:
-    """Connections that stay open between rounds, so that a round costs the broker nothing but its requests.
+    """Connections that stay open between rounds, so that rounds measure requests only.
 
-    Each has asked for the broker's versions before the next is opened: a burst would overflow the queue of those to be check_accepted, and
-    what is thrown out of it comes back after seconds.
+    They are opened one by one, each with an ApiVersions request: a burst would overflow the accept queue, and dropped
+    connections are retried only after seconds.
     """
 
     def __init__(self, port: int, count: int) -> None:
@@ -62,27 +62,28 @@ class Swarm:
             raise
 
     def produce(self, data: bytes, in_flight: int, seconds: float) -> Figures:
-        """Keep `in_flight` requests under way on each connection; rate, latency, fairness, and `requests` with those after the end."""
+        """Keep `in_flight` Produce requests pending on each connection. Return rate, latency, fairness and the number
+        of requests."""
         poll, by_number = select.epoll(), {member.socket.fileno(): member for member in self.members}
         for number in by_number:
             poll.register(number, select.EPOLLIN)
         now = time.perf_counter()
         for member in self.members:
-            member.answered = 0
+            member.received = 0
             member.send(data, in_flight, now)
         latencies: list[float] = []
         start = time.perf_counter()
-        self._turn(poll, by_number, data, latencies, start + seconds)
+        self._exchange(poll, by_number, data, latencies, start + seconds)
         took = time.perf_counter() - start
-        counts, in_time = [member.answered for member in self.members], len(latencies)
-        self._turn(poll, by_number, b"", latencies, start + seconds + DRAIN_SECONDS_MAX)
+        counts, in_time = [member.received for member in self.members], len(latencies)
+        self._exchange(poll, by_number, b"", latencies, start + seconds + DRAIN_SECONDS_MAX)
         poll.close()
         return figures_of_many(latencies[:in_time], counts, took) | {"requests": len(latencies)}
 
-    def _turn(
+    def _exchange(
         self, poll: select.epoll, by_number: dict[int, Member], data: bytes, latencies: list[float], end: float
     ) -> None:
-        """Answer every response with a request until the end; without `data`, until all are answered."""
+        """Send a request for every response until the end; without `data`, wait for all responses."""
         clock, waiting = time.perf_counter, sum(len(member.sent) for member in self.members)
         while (now := clock()) < end and waiting:
             for number, _ in poll.poll(end - now):
@@ -92,13 +93,13 @@ class Swarm:
                 for response in responses:
                     check_accepted(response)
                     latencies.append(now - member.sent.popleft())
-                member.answered += len(responses)
+                member.received += len(responses)
                 if data:
                     member.send(data, len(responses), now)
                 else:
                     waiting -= len(responses)
         if not data and waiting:
-            raise BrokerError(f"{waiting} requests were not answered within {DRAIN_SECONDS_MAX:.0f} s")
+            raise BrokerError(f"{waiting} requests had no response within {DRAIN_SECONDS_MAX:.0f} s")
 
     def close(self) -> None:
         for member in self.members:
@@ -112,9 +113,9 @@ class Swarm:
 
 
 def figures_of_many(latencies: list[float], counts: Sequence[int], took: float) -> Figures:
-    """`fairness` is the fewest responses of one connection over the mean of all."""
+    """`fairness` is the lowest number of responses of a connection / the mean."""
     if not latencies:
-        raise BrokerError("not one response in the whole round")
+        raise BrokerError("no response in the whole round")
     latencies.sort()
     return {
         "per_second": len(latencies) / took,

@@ -1,8 +1,9 @@
-"""Wire-level load: the same pre-encoded requests to each broker, warm, alternating; medians, spread, latency, and the broker's CPU time.
+"""Wire-level load: the same pre-encoded requests to each broker, after warm-up and in alternating rounds.
 
-    python -m bench.wire NAME=PORT:PID [NAME=PORT:PID ...]     brokers that already run; ratios are to the first
+    python -m bench.wire NAME=PORT:PID [NAME=PORT:PID ...]     running brokers; ratios are relative to the first
 
-One connection sends; the load generator and the brokers share the machine. CPU time per request is the figure that noise disturbs least.
+Uses one connection. Load generator and brokers share the machine; CPU time per request is the measurement with the
+least noise.
 """
 
 import sys
@@ -15,7 +16,7 @@ from bench.report import Report, RunSize
 
 
 def loads() -> list[Load]:
-    """Batches of records of about 100 bytes; the thresholds beside them."""
+    """Return the loads, with batches of 100-byte records, and their thresholds."""
 
     def produce(label: str, records: int, in_flight: int, thresholds: Thresholds) -> Load:
         return Load(
@@ -49,8 +50,8 @@ def main() -> None:
     if len(sys.argv) < 2:
         raise SystemExit(__doc__)
     targets = []
-    for word in sys.argv[1:]:
-        name, _, address = word.partition("=")
+    for argument in sys.argv[1:]:
+        name, _, address = argument.partition("=")
         port, _, pid = address.partition(":")
         targets.append(RunningBroker(name, int(port), int(pid)))
     run(targets, RunSize(), lambda text: print(text, flush=True))

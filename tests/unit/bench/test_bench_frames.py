@@ -1,8 +1,9 @@
-"""The benchmark's hand-made requests are what they log, by the word of an independent codec."""
+"""The benchmark's hand-written requests, checked with an independent codec."""
 
 import io
 import struct
 
+import crc32c
 import pytest
 from kafka.record import MemoryRecords
 from kio.schema.fetch.v17.request import FetchRequest
@@ -16,7 +17,7 @@ TOPIC_ID = bytes(range(16))
 
 
 def body_of(frame: bytes) -> tuple[tuple[int, int], io.BytesIO]:
-    """Key and version, and what follows the flexible header."""
+    """Return API key, version, and the body after the flexible header."""
     size, key, version, _, client = struct.unpack_from(">ihhih", frame)
     assert size == len(frame) - 4
     return (key, version), io.BytesIO(frame[14 + client + 1 :])
@@ -32,7 +33,7 @@ def decoded(entity, frame):
 
 
 @pytest.mark.parametrize("records", [1, 10, 600])
-def test_a_produce_carries_one_batch_whose_checksum_holds(records):
+def test_produce_contains_one_batch_with_a_valid_checksum(records):
     frame = frames.produce(TOPIC_ID, frames.batch(records, 100))
     assert body_of(frame)[0] == (0, 13)
     request = decoded(ProduceRequest, frame)
@@ -42,17 +43,17 @@ def test_a_produce_carries_one_batch_whose_checksum_holds(records):
     batch = bytes(partition.records)
     length, _, magic, crc, _, last_delta = struct.unpack_from(">iibIhi", batch, 8)
     assert (length + 12, magic, last_delta + 1) == (len(batch), 2, records)
-    assert crc == frames.crc32c.crc32c(batch[21:])
+    assert crc == crc32c.crc32c(batch[21:])
 
 
-def test_a_produce_names_its_partition_and_acks():
+def test_produce_contains_partition_and_acks():
     request = decoded(ProduceRequest, frames.produce(TOPIC_ID, frames.batch(1, 10), partition=999, acks=-1))
     assert (request.topic_data[0].partition_data[0].index, request.acks) == (999, -1)
 
 
 @pytest.mark.parametrize("codec", frames.CODECS)
-def test_a_compressed_batch_holds_the_same_records(codec):
-    """By the word of kafka-python's decoder; the values are as many as were given, in their order."""
+def test_compressed_batch_contains_the_same_records(codec):
+    """Checked with kafka-python's decoder: all values, in order."""
     values = frames.events(100)
     batch = frames.batch_of(values, codec)
     (records,) = list(MemoryRecords(batch))
@@ -61,19 +62,19 @@ def test_a_compressed_batch_holds_the_same_records(codec):
     assert struct.unpack_from(">h", batch, 21)[0] == frames.CODECS.index(codec)
 
 
-def test_events_compress_as_what_applications_write_does():
+def test_events_compress_like_application_data():
     plain, packed = (len(frames.batch_of(frames.events(100), codec)) for codec in ("none", "zstd"))
     assert 0.2 < packed / plain < 0.5
 
 
-def test_metadata_asks_for_all_topics():
+def test_metadata_requests_all_topics():
     frame = frames.metadata_of_all()
     assert body_of(frame)[0] == (3, 12)
     request = decoded(MetadataRequest, frame)
     assert (request.topics, request.allow_auto_topic_creation) == (None, False)
 
 
-def test_topics_of_a_metadata_answer_are_counted():
+def test_metadata_topic_count():
     brokers = b"\3" + 2 * (
         struct.pack(">i", 1) + frames.compact_string("localhost") + struct.pack(">i", 9092) + b"\0\0"
     )
@@ -87,7 +88,7 @@ def test_topics_of_a_metadata_answer_are_counted():
     assert frames.metadata_topic_count(response) == 1000
 
 
-def test_a_fetch_asks_for_one_partition_from_an_offset():
+def test_fetch_requests_one_partition_from_an_offset():
     frame = frames.fetch(TOPIC_ID, 42, 1 << 16)
     assert body_of(frame)[0] == (1, 17)
     request = decoded(FetchRequest, frame)
@@ -103,13 +104,13 @@ def test_a_fetch_asks_for_one_partition_from_an_offset():
 
 
 @pytest.mark.parametrize("value", [0, 1, 127, 128, 300, 2**31 - 1])
-def test_a_varint_is_read_as_it_was_written(value):
+def test_varint_round_trip(value):
     written = frames.uvarint(value)
     assert frames.read_uvarint(bytearray(written + b"\xff"), 0) == (value, len(written))
 
 
-def test_a_fetch_answer_says_where_to_go_on():
-    """Two whole batches of 35 records and a torn third: the next offset is that of the third."""
+def test_read_fetch_returns_the_next_offset():
+    """With two complete batches of 35 records and a torn third, the next offset is the third's."""
     batch = bytearray(frames.batch(35, 100))
     batch[:8] = struct.pack(">q", 100)
     records = bytes(batch) * 2 + bytes(batch[:50])
@@ -121,7 +122,7 @@ def test_a_fetch_answer_says_where_to_go_on():
     )
 
 
-def test_a_refused_fetch_is_no_figure():
+def test_read_fetch_raises_on_an_error_code():
     partition = struct.pack(">ihqqq", 0, 3, -1, -1, -1) + b"\0" + struct.pack(">i", -1) + b"\1\0"
     response = struct.pack(">ibihi", 1, 0, 0, 0, 0) + b"\2" + TOPIC_ID + b"\2" + partition + b"\0\0"
     with pytest.raises(frames.BrokerError, match="error 3"):

@@ -1,4 +1,4 @@
-"""The loads against a broker that is a thread with a socket: what they send, how they count, and what they refuse."""
+"""Loads against a fake broker in a thread: their requests, counts and errors."""
 
 import contextlib
 import itertools
@@ -19,7 +19,7 @@ PARTITION_AT = 4 + 8 + 2 + 5 + 1 + 1 + 6 + 1 + 16 + 1
 ACKS_AT = 4 + 8 + 2 + 5 + 1 + 1
 
 
-def produced(error=0):
+def produce_response(error=0):
     return (
         struct.pack(">ib", 1, 0)
         + b"\2"
@@ -31,12 +31,12 @@ def produced(error=0):
     )
 
 
-def framed(response):
+def with_size(response):
     return struct.pack(">i", len(response)) + response
 
 
-class Scripted:
-    """Answers each request by `response(frame)`; keeps what it was sent."""
+class FakeBroker:
+    """Responds to each request with `response(frame)`, and records the requests."""
 
     def __init__(self, response):
         self.response, self.requests = response, []
@@ -64,11 +64,11 @@ class Scripted:
 
 
 @pytest.fixture
-def scripted():
+def fake_broker():
     running = []
 
     def start(response):
-        running.append(Scripted(response))
+        running.append(FakeBroker(response))
         return running[-1]
 
     yield start
@@ -76,15 +76,15 @@ def scripted():
         broker.close()
 
 
-def taken(frame):
-    """As a broker does: no response to acks=0, a short one to what is no Produce."""
+def accept(frame):
+    """Respond like a broker: nothing for acks=0, and a short response to requests other than Produce."""
     if frame[4:6] != b"\0\0":
-        return framed(bytes(10))
-    return framed(produced()) if struct.unpack_from(">h", frame, ACKS_AT)[0] else b""
+        return with_size(bytes(10))
+    return with_size(produce_response()) if struct.unpack_from(">h", frame, ACKS_AT)[0] else b""
 
 
-def test_requests_go_to_each_partition_in_turn(scripted):
-    broker = scripted(taken)
+def test_produce_load_cycles_through_partitions(fake_broker):
+    broker = fake_broker(accept)
     figures = produce_load(frames.batch(1, 100), 5, partitions=3)(broker.port, TOPIC_ID, 0.05)
     numbers = [struct.unpack_from(">i", frame, PARTITION_AT)[0] for frame in broker.requests]
     assert numbers == list(itertools.islice(itertools.cycle(range(3)), len(numbers)))
@@ -92,14 +92,14 @@ def test_requests_go_to_each_partition_in_turn(scripted):
     assert figures["p50_us"] <= figures["p99_us"]
 
 
-def test_a_refused_produce_is_no_figure(scripted):
-    broker = scripted(lambda frame: framed(produced(error=7)))
+def test_produce_load_raises_on_an_error_code(fake_broker):
+    broker = fake_broker(lambda frame: with_size(produce_response(error=7)))
     with pytest.raises(BrokerError, match="error 7"):
         produce_load(frames.batch(1, 100), 1)(broker.port, TOPIC_ID, 1)
 
 
-def test_without_acks_only_the_last_request_is_answered(scripted):
-    broker = scripted(taken)
+def test_acks0_load_ends_with_one_acknowledged_request(fake_broker):
+    broker = fake_broker(accept)
     figures = acks0_load(frames.batch(1, 100))(broker.port, TOPIC_ID, 0.02)
     acks = [struct.unpack_from(">h", frame, ACKS_AT)[0] for frame in broker.requests]
     assert acks == [0] * (len(acks) - 1) + [1]
@@ -107,39 +107,39 @@ def test_without_acks_only_the_last_request_is_answered(scripted):
 
 
 @pytest.mark.parametrize("count", [1, 7, 8, 9, 100])
-def test_a_topic_is_filled_with_as_many_as_were_asked_for(scripted, count):
-    broker = scripted(taken)
+def test_fill_sends_the_requested_number_of_batches(fake_broker, count):
+    broker = fake_broker(accept)
     connection = Connection(broker.port)
     fill(connection, frames.produce(TOPIC_ID, frames.batch(1, 100)), count)
     connection.close()
     assert len(broker.requests) == count
 
 
-def test_a_pace_is_kept_and_every_request_is_answered(scripted):
-    broker = scripted(taken)
+def test_produce_at_rate_keeps_the_rate_and_gets_all_responses(fake_broker):
+    broker = fake_broker(accept)
     latencies = produce_at_rate(broker.port, frames.produce(TOPIC_ID, frames.batch(1, 100)), 1000, 0.1)
     assert len(latencies) == len(broker.requests)
     assert 90 <= len(latencies) <= 101
     assert latencies == sorted(latencies)
 
 
-def test_a_pace_lasts_as_long_as_something_else_does(scripted):
-    broker, turns = scripted(taken), iter([True] * 50)
+def test_produce_at_rate_continues_while_the_condition_holds(fake_broker):
+    broker, conditions = fake_broker(accept), iter([True] * 50)
     latencies = produce_at_rate(
-        broker.port, frames.produce(TOPIC_ID, frames.batch(1, 10)), 1000, 0.0, also=lambda: next(turns, False)
+        broker.port, frames.produce(TOPIC_ID, frames.batch(1, 10)), 1000, 0.0, also=lambda: next(conditions, False)
     )
     assert latencies
-    assert next(turns, None) is None
+    assert next(conditions, None) is None
 
 
-def test_questions_at_a_pace_are_counted(scripted):
-    broker = scripted(lambda frame: framed(bytes(100)))
+def test_request_at_rate_sends_the_expected_number(fake_broker):
+    broker = fake_broker(lambda frame: with_size(bytes(100)))
     assert len(request_at_rate(broker.port, frames.metadata_of_all(), 200, 0.1)) == 20
     assert len(broker.requests) == 21
 
 
-def test_a_swarm_counts_what_each_connection_got(scripted):
-    broker = scripted(taken)
+def test_swarm_counts_responses_per_connection(fake_broker):
+    broker = fake_broker(accept)
     with Swarm(broker.port, 10) as swarm:
         figures = swarm.produce(frames.produce(TOPIC_ID, frames.batch(1, 100)), 5, 0.1)
         assert not any(member.sent for member in swarm.members)
@@ -147,13 +147,13 @@ def test_a_swarm_counts_what_each_connection_got(scripted):
     assert 0 < figures["fairness"] <= 1
 
 
-def test_a_swarm_says_that_a_broker_went_away(scripted):
-    broker = scripted(lambda frame: framed(bytes(10)) if frame[4:6] != b"\0\0" else None)
+def test_swarm_raises_if_the_broker_disconnects(fake_broker):
+    broker = fake_broker(lambda frame: with_size(bytes(10)) if frame[4:6] != b"\0\0" else None)
     with Swarm(broker.port, 2) as swarm, pytest.raises((BrokerError, ConnectionError)):
         swarm.produce(frames.produce(TOPIC_ID, frames.batch(1, 100)), 1, 5)
 
 
-def test_fairness_is_the_slowest_to_the_mean():
+def test_fairness_is_slowest_over_mean():
     assert figures_of_many([0.1] * 60, [10, 20, 30], 2.0) == {
         "per_second": 30.0,
         "p50_us": 1e5,
@@ -162,9 +162,9 @@ def test_fairness_is_the_slowest_to_the_mean():
     }
 
 
-def test_answers_are_cut_where_they_end():
-    data = framed(b"one") + framed(b"two") + framed(b"three")[:6]
-    assert split_responses(data) == ([b"one", b"two"], framed(b"three")[:6])
+def test_split_responses():
+    data = with_size(b"one") + with_size(b"two") + with_size(b"three")[:6]
+    assert split_responses(data) == ([b"one", b"two"], with_size(b"three")[:6])
     with pytest.raises(BrokerError):
         split_responses(b"")
 
@@ -174,13 +174,13 @@ def test_percentiles_are_in_microseconds():
     assert [percentile(seconds, share) for share in (0.0, 0.5, 0.99, 1.0)] == [0.0, 50_000.0, 99_000.0, 99_000.0]
 
 
-def test_files_are_dropped_from_the_cache_or_it_is_said(tmp_path, monkeypatch):
+def test_drop_from_cache_raises_if_files_stay_cached(tmp_path, monkeypatch):
     path = tmp_path / "one.log"
     path.write_bytes(os.urandom(1 << 20))
     monkeypatch.setattr(cold_reader, "is_cached", lambda file, position: True)
     with pytest.raises(BrokerError, match="still in memory"):
         cold_reader.drop_from_cache([path])
-    asked = []
-    monkeypatch.setattr(cold_reader, "is_cached", lambda file, position: bool(asked.append(position)))
+    positions = []
+    monkeypatch.setattr(cold_reader, "is_cached", lambda file, position: bool(positions.append(position)))
     cold_reader.drop_from_cache([path])
-    assert len(asked) == pytest.approx(cold_reader.SAMPLES, abs=2)
+    assert len(positions) == pytest.approx(cold_reader.SAMPLES, abs=2)

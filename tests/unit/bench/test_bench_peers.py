@@ -1,4 +1,4 @@
-"""Starting brokers as processes, and saying why one cannot be had."""
+"""Starting brokers as processes, and reasons why a peer is not available."""
 
 import os
 import socket
@@ -11,7 +11,7 @@ from bench import peers
 
 @pytest.fixture
 def fresh_search(monkeypatch):
-    """Java and the jars are looked for once a process; here again."""
+    """Clear the caches of the Java and jar lookups."""
     peers.java_command.cache_clear()
     peers.kafka_class_path.cache_clear()
     monkeypatch.delenv("JAVA_HOME", raising=False)
@@ -26,20 +26,20 @@ def command(directory, name, text):
     path.chmod(0o755)
 
 
-def test_without_java_the_peer_says_so(fresh_search, monkeypatch, tmp_path):
+def test_peer_is_unavailable_without_java(fresh_search, monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(peers.PeerUnavailable, match="no java"):
         peers.ApacheKafka()
 
 
-def test_an_old_java_is_refused(fresh_search, monkeypatch, tmp_path):
+def test_old_java_is_rejected(fresh_search, monkeypatch, tmp_path):
     command(tmp_path, "java", """echo 'openjdk version "11.0.2" 2019-01-15' >&2""")
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}/bin")
     with pytest.raises(peers.PeerUnavailable, match=r"is Java 11, Kafka .* needs 17"):
         peers.java_command()
 
 
-def test_without_jars_and_maven_the_peer_says_so(fresh_search, monkeypatch, tmp_path):
+def test_peer_is_unavailable_without_jars_and_maven(fresh_search, monkeypatch, tmp_path):
     command(tmp_path, "java", """echo 'openjdk version "21" 2023-09-19' >&2""")
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("KAFKA_JARS", str(tmp_path / "jars"))
@@ -47,7 +47,7 @@ def test_without_jars_and_maven_the_peer_says_so(fresh_search, monkeypatch, tmp_
         peers.kafka_class_path()
 
 
-def test_what_maven_says_is_passed_on(fresh_search, monkeypatch, tmp_path):
+def test_output_of_maven_is_in_the_error(fresh_search, monkeypatch, tmp_path):
     command(tmp_path, "java", """echo 'openjdk version "21" 2023-09-19' >&2""")
     command(tmp_path, "mvn", "echo no network; exit 1")
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}/bin")
@@ -58,7 +58,7 @@ def test_what_maven_says_is_passed_on(fresh_search, monkeypatch, tmp_path):
 
 
 class Silent(peers.BrokerProcess):
-    """A process that ends with what it has to log."""
+    """A broker process that exits with an error message."""
 
     name = "silent"
 
@@ -66,21 +66,21 @@ class Silent(peers.BrokerProcess):
         return [sys.executable, "-c", "print('the disk is on fire'); raise SystemExit(3)"]
 
 
-def test_a_broker_that_ends_early_is_quoted_and_cleaned_up():
+def test_output_of_a_failed_start_is_in_the_error():
     broker = Silent()
     home = broker.home
-    with pytest.raises(RuntimeError, match=r"(?s)ended with 3.*the disk is on fire"), broker:
+    with pytest.raises(RuntimeError, match=r"(?s)exited with 3.*the disk is on fire"), broker:
         pass
     assert not home.exists()
 
 
-def test_a_free_port_can_be_bound():
+def test_free_port_can_be_bound():
     port = peers.free_port()
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", port))
 
 
-def test_ottla_gets_its_address_directory_and_settings(tmp_path):
+def test_ottla_command_contains_address_directory_and_settings(tmp_path):
     script = tmp_path / "ottla"
     script.touch()
     broker = peers.OttlaProcess(
@@ -97,7 +97,7 @@ def test_ottla_gets_its_address_directory_and_settings(tmp_path):
     assert broker.command() == [str(script), "start", *settings]
 
 
-def test_an_ephemeral_ottla_chooses_its_own_directory(tmp_path):
+def test_ephemeral_ottla_gets_no_directory(tmp_path):
     script = tmp_path / "ottla"
     script.touch()
     broker = peers.OttlaProcess(port=4711, arguments=["--ephemeral"], python=tmp_path / "python")

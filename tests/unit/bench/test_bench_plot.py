@@ -1,4 +1,4 @@
-"""Plots are well-formed SVG that shows what it was given."""
+"""Plots are well-formed SVG with the given values."""
 
 import re
 from xml.etree import ElementTree
@@ -13,7 +13,7 @@ BARS = Plot(
 )
 
 
-def drawn(plot):
+def parsed(plot):
     return ElementTree.fromstring(draw(plot))
 
 
@@ -21,22 +21,22 @@ def texts(root):
     return ["".join(element.itertext()) for element in root.iter(f"{SVG}text")]
 
 
-def test_bars_are_as_long_as_their_figures():
-    root = drawn(BARS)
+def test_bar_length_is_proportional():
+    root = parsed(BARS)
     bars = [float(rect.get("width")) for rect in root.iter(f"{SVG}rect") if rect.get("height") == "13"]
     assert bars == [pytest.approx(bars[1] / 4, abs=0.1), bars[1], pytest.approx(bars[1] / 8, abs=0.1)]
     assert {"Rates <of> both, req/s", "Kafka", "Ottla", "small", "large & slow", "100", "400", "50"} <= set(texts(root))
 
 
-def test_a_ratio_of_two_lies_as_far_from_one_as_a_half():
-    root = drawn(Plot("ratios", "Ratios", "", ["a", "b", "c", "d"], {"rate": [2.0, 0.5, 1.0, None]}))
+def test_ratios_2_and_one_half_have_the_same_distance_from_1():
+    root = parsed(Plot("ratios", "Ratios", "", ["a", "b", "c", "d"], {"rate": [2.0, 0.5, 1.0, None]}))
     twice, half, same = (float(circle.get("cx")) for circle in root.iter(f"{SVG}circle"))
     assert twice - same == pytest.approx(same - half, abs=0.2)
     assert {"1/2×", "1×", "2×"} <= set(texts(root))
 
 
-def test_a_line_leaves_out_what_was_not_measured():
-    root = drawn(
+def test_line_skips_missing_values():
+    root = parsed(
         Plot(
             "lines",
             "Rates",
@@ -53,11 +53,11 @@ def test_a_line_leaves_out_what_was_not_measured():
     assert "connections" in texts(root)
 
 
-@pytest.mark.parametrize("kind", ["bars", "ratios", "lines"])
-def test_nothing_lies_outside_of_the_picture(kind):
-    root = drawn(
+@pytest.mark.parametrize("chart", ["bars", "ratios", "lines"])
+def test_everything_is_inside_the_view_box(chart):
+    root = parsed(
         Plot(
-            kind,
+            chart,
             "t",
             "u",
             [str(number) for number in range(9)],
@@ -71,19 +71,19 @@ def test_nothing_lies_outside_of_the_picture(kind):
         assert all(0 <= float(element.get(name)) <= height for element in root.iter() if element.get(name))
 
 
-def test_text_follows_the_readers_scheme():
+def test_text_follows_the_color_scheme():
     style = re.search(r"<style>(.*)</style>", draw(BARS))
     assert style is not None
     assert "prefers-color-scheme:dark" in style[1]
 
 
-def test_ticks_are_round_and_reach_the_largest():
+def test_ticks_are_round_and_reach_the_largest_value():
     assert ticks(400.0) == [0, 100, 200, 300, 400]
     assert ticks(7.3) == [0, 2, 4, 6]
     assert ticks(0.0) == [0.0]
 
 
-def test_figures_are_short():
+def test_short_numbers():
     assert [short(value) for value in (0.1234, 12.345, 999.4, 1234.5, 78682.4)] == [
         "0.123",
         "12.3",
