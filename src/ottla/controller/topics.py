@@ -172,7 +172,7 @@ def _assigned_partitions(
 
 
 def delete_topics(image: ClusterImage, request: DeleteTopicsRequest, settings: ControllerSettings) -> Decision:
-    """Duplicate topics are not deleted.
+    """Delete topics by name or id. Duplicates are rejected.
 
     For versions before 3 the caller replaces TOPIC_DELETION_DISABLED by INVALID_REQUEST.
     """

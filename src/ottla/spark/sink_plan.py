@@ -77,7 +77,7 @@ def _check_types(columns: dict[str, Any], encoders: "Mapping[str, Encoder | None
             raise OptionError(f"Column {name!r} is {columns[name].simpleString()}, but must be {description}{hint}.")
     if "headers" in columns and not _are_headers(columns["headers"]):
         data_type = "array<struct<key:string,value:binary>>"
-        raise OptionError(f"Column 'headers' is {columns['headers'].simpleString()}, and must be {data_type}.")
+        raise OptionError(f"Column 'headers' is {columns['headers'].simpleString()}, but must be {data_type}.")
 
 
 def _are_headers(data_type: Any) -> bool:
