@@ -17,7 +17,7 @@ from ottla.log.compaction_plan import (
     SegmentsMissing,
     encode_report,
 )
-from ottla.log.compaction_records import CorruptSegment, payloads, read_key_places, read_rows, windows
+from ottla.log.compaction_records import CorruptSegment, locate_keys, read_payloads, read_rows, read_windows
 from ottla.log.compaction_segments import CleanedSegmentWriter, SegmentTooLarge
 from ottla.log.compaction_transactions import TransactionFilter, find_transactions, headers
 from ottla.log.offset_map import OffsetMap
@@ -87,7 +87,7 @@ class Cleaner:
             if next_base <= request.first_dirty_offset:
                 self._track_transactions(transactions, file, size)
                 continue
-            for window in windows(file, size):
+            for window in read_windows(file, size):
                 chosen = []
                 for number, (at, header) in enumerate(window.batches):
                     if header.is_control:
@@ -99,9 +99,9 @@ class Cleaner:
                     ):
                         chosen.append(number)
                 if chosen:
-                    found = payloads(window, chosen)
+                    found = read_payloads(window, chosen)
                     rows = read_rows(found)
-                    sizes, starts, _ = read_key_places(found.octets, rows.after_offset, rows.ends)
+                    sizes, starts, _ = locate_keys(found.octets, rows.after_offset, rows.ends)
                     is_included = (sizes >= 0) & (rows.offsets >= request.first_dirty_offset)
                     offsets = rows.offsets
                     if not is_included.all():
@@ -137,7 +137,7 @@ class Cleaner:
         )
         batches.begin_group(self._end_of(group[-1]))
         for file, size in self._files(group):
-            for window in windows(file, size):
+            for window in read_windows(file, size):
                 before = output.size
                 batches.clean(window, output)
                 self._written_bytes += output.size - before

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ottla.base.ports import Buffer
-from ottla.log.compaction_records import Payloads, Rows, Window, are_tombstones, payloads, read_key_places, read_rows
+from ottla.log.compaction_records import Payloads, Rows, Window, are_tombstones, locate_keys, read_payloads, read_rows
 from ottla.log.compaction_segments import CleanedSegmentWriter
 from ottla.log.compaction_transactions import TransactionFilter
 from ottla.log.offset_map import Column, Octets, OffsetMap
@@ -82,7 +82,7 @@ class RetainedOffsets:
         return found
 
     def _mask_by_key(self, octets: Octets, rows: Rows) -> NDArray[np.bool_]:
-        sizes, starts, _ = read_key_places(octets, rows.after_offset, rows.ends)
+        sizes, starts, _ = locate_keys(octets, rows.after_offset, rows.ends)
         has_key = sizes >= 0
         keys = self._offset_map.read_keys(octets, np.where(has_key, starts, 0), np.maximum(sizes, 0))
         is_retained: NDArray[np.bool_] = has_key & (rows.offsets >= self._offset_map.latest(keys))
@@ -122,7 +122,7 @@ class BatchFilter:
         records = None
         if chosen:
             headers = [window.batches[index][1] for index in chosen]
-            records = _RetainedRecords(payloads(window, chosen), self._retained, headers, now_ms=self._now_ms)
+            records = _RetainedRecords(read_payloads(window, chosen), self._retained, headers, now_ms=self._now_ms)
         row_batch = 0
         for (at, header), outcome in zip(window.batches, outcomes, strict=True):
             batch: Buffer | None
@@ -237,7 +237,7 @@ class _RetainedRecords:
         rows = read_rows(found)
         selected = np.flatnonzero(retained.mask(octets, rows))
         batch_of_row = np.repeat(np.arange(len(headers)), found.counts)[selected]
-        _, _, after_key = read_key_places(octets, rows.after_offset[selected], rows.ends[selected])
+        _, _, after_key = locate_keys(octets, rows.after_offset[selected], rows.ends[selected])
         tombstones = are_tombstones(octets, after_key)
         if tombstones.any():
             # Remove expired tombstones, except those after the last offset in the map. Superseded ones are not selected

@@ -1,7 +1,6 @@
-"""A segment's records as compaction sees them: windows of whole batches, and the fields that it needs as columns.
+"""Records of a segment for compaction: windows of complete batches, with the needed fields in columns.
 
-What Python does here it does for each batch; what is done for each record NumPy does, for all records of a window at
-once.
+Python code runs once per batch; NumPy processes all records of a window at once.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,31 +21,31 @@ from ottla.wire.record_boundaries import find_starts
 WINDOW_BYTES = 4 << 20
 LENGTH_MIN = RECORDS_AT - LENGTH_OVERHEAD
 OUTPUT_BYTES_MAX = 1 << 30
-"""What one batch may become when it is decompressed."""
+"""Upper limit of a decompressed batch."""
 
 _unpack = HEADER.unpack_from
 _make = BatchHeader._make
 
 
 class CorruptSegment(Exception):
-    """A segment that cannot be cleaned: it holds something that is not a batch, or one that was damaged."""
+    """The segment cannot be cleaned: it contains a corrupt batch, or bytes that are not a batch."""
 
 
 class Window(NamedTuple):
-    """Whole batches of a segment that follow one another."""
+    """Consecutive complete batches of a segment."""
 
     data: memoryview
     batches: list[tuple[int, BatchHeader]]
-    """Where each one starts in the data, and its header."""
+    """Position in the data, and header, of each batch."""
 
 
-def windows(file: File, size: int, *, window_bytes: int = WINDOW_BYTES) -> Iterator[Window]:
-    """All batches of a segment; CorruptSegment where there is something else, or a checksum is wrong."""
+def read_windows(file: File, size: int, *, window_bytes: int = WINDOW_BYTES) -> Iterator[Window]:
+    """Yield all batches of a segment. Raises CorruptSegment if there are other bytes, or a checksum is wrong."""
     position = 0
     while position < size:
         data = memoryview(file.read_at(position, min(window_bytes, size - position)))
         if len(data) < RECORDS_AT:
-            raise CorruptSegment(f"{file.path} has {len(data)} bytes at {position}, which are no batch")
+            raise CorruptSegment(f"{file.path}: {len(data)} bytes at position {position} are not a batch")
         first_size = _unpack(data)[1] + LENGTH_OVERHEAD
         if len(data) < first_size <= size - position:
             data = memoryview(file.read_at(position, first_size))
@@ -57,27 +56,27 @@ def windows(file: File, size: int, *, window_bytes: int = WINDOW_BYTES) -> Itera
 
 
 def _batches(data: memoryview, position: int, file_size: int, path: str) -> list[tuple[int, BatchHeader]]:
-    """Those that the data holds as a whole; there is one at least."""
+    """Return the complete batches in the data, of which there is at least one."""
     batches: list[tuple[int, BatchHeader]] = []
     at, end = 0, len(data)
     while end - at >= RECORDS_AT:
         fields = _unpack(data, at)
         after = at + fields[1] + LENGTH_OVERHEAD
         if fields[1] < LENGTH_MIN or fields[3] != MAGIC or position + after > file_size:
-            raise CorruptSegment(f"{path} has no batch at {position + at}: length {fields[1]}, magic {fields[3]}")
+            raise CorruptSegment(f"{path}: no batch at position {position + at}: length {fields[1]}, magic {fields[3]}")
         if after > end:
             break
         if crc32c(data[at + ATTRIBUTES_AT : after]) != fields[4]:
-            raise CorruptSegment(f"{path} has a wrong checksum at {position + at}")
+            raise CorruptSegment(f"{path}: wrong checksum at position {position + at}")
         batches.append((at, _make(fields)))
         at = after
     if not batches:
-        raise CorruptSegment(f"{path} has no whole batch at {position}")
+        raise CorruptSegment(f"{path}: no complete batch at position {position}")
     return batches
 
 
 class Payloads(NamedTuple):
-    """The records of some batches, decompressed, in one buffer with room behind it."""
+    """The decompressed records of some batches, in one buffer with padding at its end."""
 
     octets: Octets
     starts: Column
@@ -86,8 +85,8 @@ class Payloads(NamedTuple):
     base_offsets: Column
 
 
-def payloads(window: Window, chosen: Sequence[int]) -> Payloads:
-    """The records of the batches with these indexes. Those that are not compressed stay where they are."""
+def read_payloads(window: Window, chosen: Sequence[int]) -> Payloads:
+    """Decompress the batches with these indexes. Uncompressed records are read from the window in place."""
     pieces: list[bytes | memoryview] = [window.data]
     starts, ends, counts, bases = [], [], [], []
     total = len(window.data)
@@ -98,7 +97,7 @@ def payloads(window: Window, chosen: Sequence[int]) -> Payloads:
             try:
                 piece = decompress(header.codec, window.data[start:end], OUTPUT_BYTES_MAX)
             except (MalformedMessage, ValueError) as error:
-                raise CorruptSegment(f"the batch at offset {header.base_offset}: {error}") from error
+                raise CorruptSegment(f"batch at offset {header.base_offset}: {error}") from error
             pieces.append(piece)
             start, end = total, total + len(piece)
             total = end
@@ -112,21 +111,21 @@ def payloads(window: Window, chosen: Sequence[int]) -> Payloads:
 
 
 class Rows(NamedTuple):
-    """The records of a window, in order."""
+    """The records of a window, in order; positions are in its buffer."""
 
     starts: Column
     attributes_at: Column
-    """Behind the length."""
+    """After the length."""
     ends: Column
     offsets: Column
     time_deltas: Column
     after_time: Column
-    """Where the field behind the timestamp stands, which is that of the offset."""
+    """Position of the offset delta."""
     after_offset: Column
 
 
 def read_rows(found: Payloads) -> Rows:
-    """CorruptSegment where the records do not fill their batches."""
+    """Locate the records. Raises CorruptSegment if they do not fill their batches."""
     octets = found.octets
     try:
         starts = find_starts(
@@ -137,26 +136,26 @@ def read_rows(found: Payloads) -> Rows:
         )
         head = read_head_fields(octets, starts)
     except MalformedMessage as error:
-        raise CorruptSegment(f"in the batches from offset {int(found.base_offsets[0])} on: {error}") from error
+        raise CorruptSegment(f"batches from offset {int(found.base_offsets[0])} on: {error}") from error
     offsets = np.repeat(found.base_offsets, found.counts) + head.offset_deltas
     return Rows(
         starts, head.attributes_at, head.ends, offsets, head.timestamp_deltas, head.after_timestamp, head.after_offset
     )
 
 
-def read_key_places(octets: Octets, after_offset: Column, ends: Column) -> tuple[Column, Column, Column]:
-    """Sizes of keys (-1 where null), where they start, and where the fields behind them do."""
+def locate_keys(octets: Octets, after_offset: Column, ends: Column) -> tuple[Column, Column, Column]:
+    """Return the sizes of keys (-1 for null), their positions, and the positions after them."""
     try:
         sizes, starts, after = skip_bytes(octets, after_offset)
     except MalformedMessage as error:
         raise CorruptSegment(str(error)) from error
     if bool((after >= ends).any()):
-        raise CorruptSegment("a key that is longer than its record")
+        raise CorruptSegment("a key exceeds its record")
     return sizes, starts, after
 
 
 def are_tombstones(octets: Octets, after_key: Column) -> NDArray[np.bool_]:
-    """Which values are null."""
+    """Return which records have a null value."""
     try:
         sizes, _ = read_varints(octets, after_key)
     except MalformedMessage as error:
