@@ -1,8 +1,11 @@
-"""Try a built wheel as a user would: in an empty environment, outside the checkout: a Kafka client, pytest, and the quick start.
+"""Test a built wheel as a user would: in an empty environment outside the checkout.
+
+A Kafka client, pytest and the quick start.
 
     .venv/bin/python .ci/try_wheel.py DIST
 
-DIST holds the wheel. The client (confluent-kafka) runs in this environment; the broker's has nothing but the wheel and what it asks for.
+DIST contains the wheel. The client (confluent-kafka) runs in this environment; the broker's has only the wheel and its
+dependencies.
 """
 
 import socket
@@ -29,7 +32,9 @@ from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 def test_round_trip(ottla_broker):
     producer = KafkaProducer(bootstrap_servers=ottla_broker.bootstrap)
     producer.send("greetings", b"hello").get(10)
-    consumer = KafkaConsumer(bootstrap_servers=ottla_broker.bootstrap, auto_offset_reset="earliest", consumer_timeout_ms=10_000)
+    consumer = KafkaConsumer(
+        bootstrap_servers=ottla_broker.bootstrap, auto_offset_reset="earliest", consumer_timeout_ms=10_000
+    )
     consumer.assign([TopicPartition("greetings", 0)])
     assert next(consumer).value == b"hello"
 """
@@ -64,11 +69,11 @@ def round_trip(bootstrap: str) -> None:
         got += [message.value() for message in messages]
     consumer.close()
     if got != sent:
-        raise SystemExit("what was read is not what was sent")
+        raise SystemExit("the records read differ from the records sent")
 
 
 def run_quick_start(dist: Path, directory: Path) -> int:
-    """Every line of docs/quick-start.md, beginning with the installation, for which pip finds the wheel in `dist`."""
+    """Run every line of docs/quick-start.md, starting with the installation: pip finds the wheel in `dist`."""
     host, _, port = PAGE_BOOTSTRAP.rpartition(":")
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -77,7 +82,7 @@ def run_quick_start(dist: Path, directory: Path) -> int:
             bootstrap = PAGE_BOOTSTRAP
         except OSError:
             bootstrap = f"{host}:{free_port()}"
-            print(f"{PAGE_BOOTSTRAP} is taken on this machine: the quick start is typed in with {bootstrap}")
+            print(f"{PAGE_BOOTSTRAP} is in use: running the quick start with {bootstrap}")
     settings = {"PIP_FIND_LINKS": str(dist), "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
     with PageReader(directory, bootstrap=bootstrap, environment=settings) as reader:
         count = reader.run(blocks(DOCS / "quick-start.md"))
@@ -85,7 +90,7 @@ def run_quick_start(dist: Path, directory: Path) -> int:
         directory / "venv" / "bin" / "python", "-c", "import ottla; print(ottla.__file__)", cwd=directory
     ).strip()
     if not origin.startswith(str(directory)):
-        raise SystemExit(f"the quick start was tried with {origin}")
+        raise SystemExit(f"the quick start used {origin}")
     return count
 
 
@@ -126,7 +131,8 @@ def main() -> None:
         (home / "quick-start").mkdir()
         count = run_quick_start(wheel.resolve().parent, home / "quick-start")
     print(
-        f"{wheel.name}, outside the checkout: {RECORDS} records there and back, a test with the fixture, {count} blocks of quick start"
+        f"{wheel.name} outside the checkout: {RECORDS} records written and read, a test with the fixture, "
+        f"{count} blocks of the quick start"
     )
 
 

@@ -1,4 +1,4 @@
-"""Spark looks for modules of this name and registers what they call DefaultSource: `format("ottla")` works wherever Ottla is installed."""
+"""Registers `format("ottla")`: Spark imports modules named `pyspark_*` and registers their `DefaultSource`."""
 
 from ottla.spark.data_source import OttlaDataSource as DefaultSource
 

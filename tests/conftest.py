@@ -1,6 +1,8 @@
-"""Seeds: tests that take a `sim_seed` run once for each of the first N, or for the one that is to be replayed. And no example of a property
-has a deadline: how long it takes says something of the machine. Tests that were started in the background hear Ctrl-C nevertheless, as
-what they start is to be ended by it."""
+"""Settings of all tests.
+
+Tests with a `sim_seed` run once for each of the first N seeds, or for the seed to replay. Hypothesis has no deadline, since the time an
+example takes depends on the machine. SIGINT is restored where a background start ignored it, since tests send it to their processes.
+"""
 
 import os
 import signal
