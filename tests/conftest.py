@@ -1,7 +1,8 @@
 """Settings of all tests.
 
-Tests with a `sim_seed` run once for each of the first N seeds, or for the seed to replay. Hypothesis has no deadline, since the time an
-example takes depends on the machine. SIGINT is restored where a background start ignored it, since tests send it to their processes.
+Tests with a `sim_seed` run once for each of the first N seeds, or for the seed to replay. Hypothesis has no deadline,
+since the time an example takes depends on the machine. SIGINT is restored where a background start ignored it, since
+tests send it to their processes.
 """
 
 import os
