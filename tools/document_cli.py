@@ -25,7 +25,7 @@ Commands that connect to a broker also work with Apache Kafka: point `--bootstra
   `bootstrap.servers` in the `--client-config` file, otherwise 127.0.0.1:9092. Other configs in that file apply to the
   clients that know them.
 - **Exit codes**: 0 for success; 1 for a failure, with the error and a suggestion on stderr; 2 for wrong usage; 130
-  after Ctrl-C. A closed pipe, as with `head`, is not a failure.
+  after Ctrl-C, 143 after SIGTERM. A closed pipe, as with `head`, is not a failure.
 - **JSON**: `--json` prints one document on one line, or one line per record or refresh. Existing fields do not
   change; new ones may be added. Offsets, sizes and milliseconds are numbers, config values are strings, unknown
   values are null.

@@ -12,6 +12,7 @@ import typer
 from ottla.cli.errors import CliError
 from ottla.cli.main import INTERRUPTED
 from ottla.cli.session import DEFAULT_BOOTSTRAP, TIMEOUT_SECONDS, Session, open_session
+from ottla.cli.termination import TERMINATED, Terminated, TerminationHandler
 
 JSON_HELP = "Print JSON instead of tables."
 SHARED_NAMES = ("bootstrap", "client_config", "timeout", "is_json")
@@ -30,7 +31,7 @@ def command(
         own = parameters[1:] if has_session else parameters
 
         def call(**arguments: Any) -> None:
-            with _ErrorHandler():
+            with _ErrorHandler(), TerminationHandler():
                 if has_session:
                     shared_options = {each.name: arguments.pop(each.name) for each in shared}
                     function(open_session(**shared_options), **arguments)
@@ -88,7 +89,10 @@ def _shared_parameters(json_help: str) -> list[inspect.Parameter]:
 
 
 class _ErrorHandler:
-    """Turns expected errors into a message and an exit code. Ctrl-C and a closed stdout end the command silently."""
+    """Turns expected errors into a message and an exit code.
+
+    Ctrl-C, SIGTERM and a closed stdout end the command silently.
+    """
 
     def __enter__(self) -> None:
         return None
@@ -103,7 +107,7 @@ class _ErrorHandler:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(0) from error
         if isinstance(error, KeyboardInterrupt):
-            raise typer.Exit(INTERRUPTED) from error
+            raise typer.Exit(TERMINATED if isinstance(error, Terminated) else INTERRUPTED) from error
         if isinstance(error, CliError | ClientError):
             _print_error(error.message, error.advice)
             raise typer.Exit(1) from error
