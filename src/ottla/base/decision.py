@@ -23,11 +23,12 @@ class Decision:
 
     `decide` only reads; the caller replays, appends and commits `records` before it sends `response`.
 
-    A request that waits for other members (JoinGroup, SyncGroup) has `waiting` set and no response. A later decision lists its token in
-    `completions`: pairs of a token and a response to send when that decision's records are committed.
+    A request that waits for other members (JoinGroup, SyncGroup) has `waiting` set and no response. A later decision
+    lists its token in `completions`: pairs of a token and a response to send when that decision's records are
+    committed.
 
-    `on_rejected` is called with the error and the time if the log rejects the records, before any is replayed. It undoes state that is
-    kept in memory only and returns the decision to use instead.
+    `on_rejected` is called with the error and the time if the log rejects the records, before any is replayed. It
+    undoes state that is kept in memory only and returns the decision to use instead.
 
     Not frozen, since creating a frozen dataclass takes three times as long; never changed after creation.
     """

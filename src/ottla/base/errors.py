@@ -156,7 +156,9 @@ class ApiError(Exception):
 
 
 def is_disk_full(error: BaseException) -> bool:
-    """Return whether a write failed only for lack of space, so that it can be retried. Any other failure takes the directory offline.
+    """Return whether a write failed only for lack of space, so that it can be retried.
+
+    Any other failure takes the directory offline.
 
     Do not use it for errors of fsync: data that a failed fsync lost stays lost, whatever the errno.
     """

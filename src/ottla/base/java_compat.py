@@ -13,7 +13,7 @@ def string_hash(text: str) -> int:
 
 
 def partition_of(key: str, partition_count: int) -> int:
-    """Return the partition of an internal topic that stores the state of a key: the hash's absolute value modulo the count."""
+    """Return the partition of an internal topic that stores a key: the hash's absolute value modulo the count."""
     value = string_hash(key)
     if value > 0x8000_0000:
         value = 0x1_0000_0000 - value

@@ -1,13 +1,14 @@
-"""The edges of a node: everything outside the process is reached through one of these, so that a simulator can stand in for it.
+"""Ports: everything outside the process is reached through one of these, so that a simulator can replace it.
 
-`io` implements them for real, `sim` for tests. All calls are made from the event loop's thread unless a line says otherwise.
+`io` implements them for real, `sim` for tests. All calls are made from the event loop's thread unless documented
+otherwise.
 """
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 if TYPE_CHECKING:
-    from asyncio import Future  # its import takes 40 ms, which tools that only know the wire need not spend
+    from asyncio import Future  # importing it takes 40 ms, which tools that only use `wire` need not spend
 
 Buffer = bytes | bytearray | memoryview
 
@@ -15,20 +16,20 @@ T = TypeVar("T")
 
 
 class Clock(Protocol):
-    """Wall time, and how long something takes. Deadlines use the event loop's own time, which knows whole milliseconds only."""
+    """Wall time and elapsed time. Deadlines use the event loop's time, whose resolution is one millisecond."""
 
     def now_ms(self) -> int: ...
 
     def monotonic(self) -> float:
-        """Since some moment, to the microsecond."""
+        """Return seconds since an arbitrary moment, with microsecond resolution."""
         ...
 
     def yield_cpu(self) -> None:
-        """Do nothing for a moment, less than 0.1 ms: others on this machine may have the processor."""
+        """Sleep for less than 0.1 ms, so that another process can use the CPU."""
 
 
 class Rng(Protocol):
-    """Randomness."""
+    """A source of randomness."""
 
     def random_bytes(self, size: int) -> bytes: ...
 
@@ -36,65 +37,69 @@ class Rng(Protocol):
 
 
 class Workers(Protocol):
-    """Threads for what would block the loop: fsync, decompression, cold reads, recovery."""
+    """Threads for work that would block the event loop: fsync, decompression, cold reads, recovery."""
 
     def run(self, work: Callable[[], T]) -> "Future[T]": ...
 
 
 class ProcessFailed(Exception):
-    """Work in another process has ended without a result; the message says what is known of it."""
+    """Work in a child process ended without a result; the message says why, if that is known."""
 
 
 class Processes(Protocol):
-    """Other processes, for long work in Python: even in a thread it would keep the loop waiting for the interpreter."""
+    """Child processes for long work in Python, which would hold the GIL even in a thread."""
 
     def run(self, work: str, request: bytes, on_report: Callable[[bytes], None]) -> "Future[None]":
-        """`work` names a function as "package.module:function". It is called with a Disk and the request, and yields reports; a number
-        that it yields is how many seconds its work since the last one should have taken at least.
+        """Run the function that `work` names as "package.module:function", with a Disk and the request as arguments.
 
-        OSError where the file system refused something, ProcessFailed where anything else went wrong. Cancelling ends the work at once.
+        It yields reports. To be throttled it yields a number: the minimum duration, in seconds, of the work since the
+        last number. Raises OSError for errors of the file system, ProcessFailed for any other failure. Cancelling the
+        future ends the work immediately.
         """
 
 
 class File(Protocol):
-    """An open file. Safe to read and flush from a worker while the loop appends."""
+    """An open file. Workers may read and fsync it while the event loop appends."""
 
     @property
     def path(self) -> str: ...
 
     def append(self, parts: Sequence[Buffer]) -> int:
-        """Write all parts at the end of the file, in one gathered write; return where it ends now."""
+        """Write all parts at the end of the file with one gathered write; return the new size."""
 
     def write_at(self, position: int, data: Buffer) -> None: ...
 
     def read_at(self, position: int, size: int) -> bytes:
-        """At most `size` bytes; fewer only at the end of the file."""
+        """Return `size` bytes; fewer only at the end of the file."""
 
     def read_at_if_cached(self, position: int, size: int) -> bytes | None:
-        """As `read_at`, or None where the disk would have to be waited for."""
+        """Like `read_at`, but return None instead of waiting for the disk."""
 
     def read_view_if_cached(self, position: int, size: int) -> memoryview | None:
-        """As `read_at_if_cached`, in memory that is used again: until the next call for any file, and from the loop's thread only."""
+        """Like `read_at_if_cached`, but return a view of a shared buffer, valid until the next call for any file."""
 
     def is_cached(self, position: int, size: int) -> bool:
-        """Whether the end of a slice can be read without the disk: its beginning was looked at just before, to find the slice, and what
-        lies between comes and goes with them, nearly always."""
+        """Return whether the last byte of a range is in the page cache.
+
+        Callers have just read the first one, to find the range; the bytes between are nearly always cached with both.
+        """
 
     def prefetch(self, position: int, size: int) -> None:
-        """Return once a slice, and what may come after it for one who reads on, need not be waited for. Call it from a worker."""
+        """Block until the byte range, plus read-ahead for a sequential reader, is in the page cache. Call from a
+        worker."""
 
     def size(self) -> int: ...
 
     def truncate(self, size: int) -> None: ...
 
     def fsync(self) -> None:
-        """Return once the file's bytes are on the disk (fdatasync). Call it from a worker."""
+        """Block until the file's bytes are on disk (fdatasync). Call from a worker."""
 
     def map(self) -> memoryview:
-        """The whole file as read-only memory."""
+        """Return the complete file as read-only memory."""
 
     def send_to(self, descriptor: int, position: int, size: int) -> int:
-        """Copy bytes to a socket inside the kernel; returns how many went, raises BlockingIOError where none could."""
+        """Copy bytes to a socket with sendfile; return how many were sent. Raises BlockingIOError if none could be."""
 
     def close(self) -> None: ...
 
@@ -104,25 +109,26 @@ class DiskLock(Protocol):
 
 
 class Disk(Protocol):
-    """A file system. Paths are absolute strings; errors are OSError as Python raises them."""
+    """A file system. Paths are absolute strings; errors are Python's OSError."""
 
     def open(self, path: str, *, create: bool = False) -> File:
-        """For reading and writing. FileNotFoundError unless it exists or `create` is true."""
+        """Open a file for reading and writing. Raises FileNotFoundError unless it exists or `create` is true."""
 
     def open_read_only(self, path: str) -> File: ...
 
     def open_files_max(self) -> int:
-        """How many files logs may hold open at a time."""
+        """Return how many files logs may keep open at a time."""
 
     def read(self, path: str) -> bytes: ...
 
     def write_atomically(self, path: str, data: Buffer) -> None:
-        """Write beside it, flush, rename over it, flush the directory: a crash leaves the old file or the new one."""
+        """Write a temporary file, fsync, rename it and fsync the directory: a crash leaves the old file or the new
+        one."""
 
     def exists(self, path: str) -> bool: ...
 
     def list(self, path: str) -> list[str]:
-        """The names in a directory, sorted."""
+        """Return the names in a directory, sorted."""
 
     def make_directories(self, path: str) -> None: ...
 
@@ -135,14 +141,14 @@ class Disk(Protocol):
     def fsync_directory(self, path: str) -> None: ...
 
     def space(self, path: str) -> tuple[int, int]:
-        """The bytes that the file system of a path has, and those of them that are free to use. Call it from a worker."""
+        """Return total and available bytes of the file system that contains a path. Call from a worker."""
 
     def lock(self, path: str) -> DiskLock:
-        """Take the lock file, until released or the process ends; BlockingIOError where another process holds it."""
+        """Lock a file until it is released or the process ends. Raises BlockingIOError if another process holds it."""
 
 
 class Connection(Protocol):
-    """One accepted or dialled stream, as the one who writes to it sees it. Order of calls is order of bytes."""
+    """The sending side of an accepted or dialed stream. Bytes are sent in the order of the calls."""
 
     @property
     def peer_host(self) -> str: ...
@@ -152,11 +158,14 @@ class Connection(Protocol):
 
     @property
     def sent_bytes(self) -> int:
-        """How many bytes have left so far."""
+        """Return how many bytes were passed to the kernel so far."""
 
     def write(self, parts: Sequence[Buffer], *, more: bool = False) -> None:
-        """Parts are taken over: the caller must not change them afterwards. But a memoryview is only lent: what has to wait of it is
-        copied. With `more` something else is written at once, and the reader need not be woken before it."""
+        """Send parts, which the caller must not change afterwards.
+
+        A memoryview is only borrowed: what cannot be sent immediately is copied. `more` announces another write in the
+        same loop iteration, so that the receiver need not be woken before it.
+        """
 
     def send_file(self, file: File, position: int, size: int) -> None: ...
 
@@ -167,19 +176,21 @@ class Connection(Protocol):
     def resume_reading(self) -> None: ...
 
     def close(self) -> None:
-        """After what was written has left."""
+        """Close the connection after all written bytes have been sent."""
 
     def abort(self) -> None:
-        """At once."""
+        """Close the connection immediately."""
 
 
 class Receiver(Protocol):
-    """The other side of a Connection: asyncio's BufferedProtocol by shape, so that no call stands between it and the loop."""
+    """The receiving side of a connection. It has the shape of asyncio's BufferedProtocol, so that the loop calls it
+    directly."""
 
     def connection_made(self, connection: Connection) -> None: ...
 
     def get_buffer(self, size_hint: int) -> memoryview:
-        """Where the next bytes go. `buffer_updated` follows at once: the memory may be shared by all connections of a loop."""
+        """Return where to store the next bytes. `buffer_updated` follows immediately, so all connections may share
+        it."""
 
     def buffer_updated(self, size: int) -> None: ...
 
@@ -195,19 +206,19 @@ class Listener(Protocol):
     def port(self) -> int: ...
 
     def close(self) -> None:
-        """Accept no more. Connections that are open stay open."""
+        """Stop accepting. Open connections stay open."""
 
 
 class Network(Protocol):
     async def listen(self, host: str, port: int, receiver: Callable[[], Receiver]) -> Listener:
-        """Port 0 takes a free one. OSError where the address cannot be had."""
+        """Listen at an address; port 0 selects a free port. Raises OSError if the address is not available."""
 
     async def connect(self, host: str, port: int, receiver: Receiver) -> Connection:
-        """Dial; the receiver is told of the connection before this returns. OSError where nobody answers."""
+        """Dial; calls `connection_made` before it returns. Raises OSError if there is no answer."""
 
 
 class ClientPorts(Protocol):
-    """What a client needs of the world."""
+    """The ports that a client needs."""
 
     @property
     def clock(self) -> Clock: ...
@@ -223,7 +234,7 @@ class ClientPorts(Protocol):
 
 
 class Ports(ClientPorts, Protocol):
-    """All of them, as a node is given them."""
+    """The ports that a node needs."""
 
     @property
     def disk(self) -> Disk: ...
