@@ -1,4 +1,4 @@
-"""The headers of many batches as columns."""
+"""The headers of many record batches as NumPy columns."""
 
 from collections.abc import Sequence
 
@@ -30,16 +30,16 @@ _HEADER = np.dtype(
 
 
 class BatchTable:
-    """One row for each batch of some partitions, which stand one after another."""
+    """One row per batch; the batches of each partition are consecutive."""
 
     def __init__(self, headers: bytes, batches_of_partitions: Sequence[int]) -> None:
-        """The bytes of all headers, and how many of them each partition has."""
+        """Parse the concatenated headers, given how many batches each partition has."""
         found = np.frombuffer(headers, _HEADER)
         attributes = found["attributes"].astype(np.int64)
         self.codec: Column = attributes & CODEC_MASK
         self.is_control: Mask = attributes & CONTROL_BIT != 0
-        self.is_of_transactions: Mask = attributes & (TRANSACTIONAL_BIT | CONTROL_BIT) != 0
-        """Their records and the markers at their ends."""
+        self.is_transactional: Mask = attributes & (TRANSACTIONAL_BIT | CONTROL_BIT) != 0
+        """Batches of transactions, and the markers that end them."""
         self.base_offset = found["base_offset"].astype(np.int64)
         self.last_offset = self.base_offset + found["last_offset_delta"]
         self.count = found["count"].astype(np.int64)
@@ -48,19 +48,19 @@ class BatchTable:
         self.producer_id = found["producer_id"].astype(np.int64)
         self.is_append_time = (attributes & LOG_APPEND_TIME_BIT != 0).astype(np.int8)
         self.timestamp = np.where(self.is_append_time, found["max_timestamp"], found["base_timestamp"]).astype(np.int64)
-        """What those of the records are counted from: with append time it is that of all of them."""
+        """Base of the timestamp deltas; with log append time it is the timestamp of all records."""
         self.partition = np.repeat(np.arange(len(batches_of_partitions), dtype=np.int32), batches_of_partitions)
         self.bounds = [0, *np.cumsum(batches_of_partitions).tolist()]
-        """Where the rows of each partition begin, and where the last ones end."""
+        """Index of the first row of each partition, and the number of rows."""
 
     def next_offsets(self, fetch_offsets: Sequence[int]) -> list[int]:
-        """Where each partition goes on behind its batches."""
+        """Return the offset after the last batch of each partition, or its fetch offset if it has none."""
         found = np.array(fetch_offsets, np.int64)
         np.maximum.at(found, self.partition, self.last_offset + 1)
         return found.tolist()  # type: ignore[no-any-return]
 
     def last_epochs(self) -> list[int]:
-        """Of the last batch of each partition; -1 where it has none."""
+        """Return the leader epoch of the last batch of each partition; -1 if it has none."""
         found = np.full(len(self.bounds) - 1, -1)
-        found[self.partition] = self.leader_epoch  # where there are several, the last one stays
+        found[self.partition] = self.leader_epoch  # the last assignment wins
         return found.tolist()

@@ -1,4 +1,4 @@
-"""Record batches, format 2: the unit in which records travel, are stored and are checked."""
+"""Record batches of format 2: the unit in which records are sent, stored and checksummed."""
 
 from collections.abc import Iterable, Iterator
 from struct import Struct
@@ -18,7 +18,7 @@ LEADER_EPOCH_AT = 12
 MAGIC_AT = 16
 CRC_AT = 17
 ATTRIBUTES_AT = 21
-"""The checksum covers everything from here on."""
+"""The checksum covers the bytes from here on."""
 LAST_OFFSET_DELTA_AT = 23
 BASE_TIMESTAMP_AT = 27
 MAX_TIMESTAMP_AT = 35
@@ -28,7 +28,7 @@ COUNT_AT = 57
 RECORDS_AT = 61
 
 LENGTH_OVERHEAD = 12
-"""The length field counts what follows it: a batch is so much larger than its length says."""
+"""The length field counts the bytes after it: a batch is this much larger than its length."""
 MAGIC = 2
 
 CODEC_MASK = 0x07
@@ -37,7 +37,7 @@ TRANSACTIONAL_BIT = 0x10
 CONTROL_BIT = 0x20
 DELETE_HORIZON_BIT = 0x40
 KNOWN_ATTRIBUTES = CODEC_MASK | TRANSACTIONAL_BIT | CONTROL_BIT | DELETE_HORIZON_BIT
-"""What of the attributes stays where the header is written anew; the kind of timestamp is the topic's."""
+"""Attributes that are kept when a header is rewritten; the timestamp type is set from the topic."""
 
 NO_TIMESTAMP = -1
 NO_PRODUCER_ID = -1
@@ -54,7 +54,7 @@ RecordHeaders = tuple[tuple[str, bytes | None], ...]
 
 
 class BatchHeader(NamedTuple):
-    """The 61 bytes before the records."""
+    """The header of a batch: the 61 bytes before the records."""
 
     base_offset: int
     length: int
@@ -96,7 +96,7 @@ class BatchHeader(NamedTuple):
 
 
 class Record(NamedTuple):
-    """One record. When a batch is built from records their offsets are given by position, whatever this one says."""
+    """One record. `build_batch` ignores the offset and numbers the records by position."""
 
     offset: int = 0
     timestamp: int = NO_TIMESTAMP
@@ -106,19 +106,22 @@ class Record(NamedTuple):
 
 
 def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
-    """The header at a position; MalformedMessage where fewer bytes are left than it takes."""
+    """Parse the header at a position. Raises MalformedMessage if the buffer ends inside it."""
     if len(buffer) - position < RECORDS_AT:
-        raise MalformedMessage(f"{len(buffer) - position} bytes cannot hold the header of a record batch")
+        raise MalformedMessage(f"record batch header takes {RECORDS_AT} bytes; {len(buffer) - position} remain")
     return BatchHeader._make(HEADER.unpack_from(buffer, position))
 
 
 def iterate_batches(buffer: Buffer) -> Iterator[tuple[int, BatchHeader]]:
-    """Position and header of each whole batch. A batch cut off by the end is left out, as fetched bytes may end in one."""
+    """Yield position and header of each complete batch; an incomplete one at the end, as in fetched bytes, is
+    skipped."""
     position, end = 0, len(buffer)
     while end - position >= RECORDS_AT:
         header = BatchHeader._make(HEADER.unpack_from(buffer, position))
         if header.length < RECORDS_AT - LENGTH_OVERHEAD or header.magic != MAGIC:
-            raise MalformedMessage(f"no batch at {position}: length {header.length}, magic {header.magic}")
+            raise MalformedMessage(
+                f"no record batch at position {position}: length {header.length}, magic {header.magic}"
+            )
         if end - position < header.size:
             return
         yield position, header
@@ -126,7 +129,7 @@ def iterate_batches(buffer: Buffer) -> Iterator[tuple[int, BatchHeader]]:
 
 
 def has_valid_checksum(batch: Buffer) -> bool:
-    """Whether the bytes of one whole batch are those that were sent."""
+    """Return whether the checksum of one complete batch matches."""
     stored: int = _u32.unpack_from(batch, CRC_AT)[0]
     return crc32c(memoryview(batch)[ATTRIBUTES_AT:]) == stored
 
@@ -134,7 +137,8 @@ def has_valid_checksum(batch: Buffer) -> bool:
 def read_payload(
     buffer: Buffer, header: BatchHeader, position: int = 0, *, output_max: int = OUTPUT_BYTES_MAX
 ) -> bytes:
-    """Return the records of the batch at a position, decompressed; raise MalformedMessage if they exceed `output_max` bytes."""
+    """Return the records of the batch at a position, decompressed; raise MalformedMessage if they exceed `output_max`
+    bytes."""
     payload = bytes(memoryview(buffer)[position + RECORDS_AT : position + header.size])
     if not header.codec:
         return payload
@@ -181,18 +185,10 @@ def build_batch(
     log_append_time: int | None = None,
     compression_level: int | None = None,
 ) -> bytearray:
-    """A whole batch of at least one record. With `log_append_time` all its records have that time, whatever theirs says."""
+    """Build a batch of at least one record. `log_append_time` replaces the timestamps of all records."""
     listed = list(records)
     base_timestamp = listed[0].timestamp
-    payload = bytearray()
-    for index, record in enumerate(listed):
-        body = _encode_body(index, record, record.timestamp - base_timestamp)
-        payload += varint(len(body))
-        payload += body
-    if codec:
-        from ottla.wire.compression import compress
-
-        payload = bytearray(compress(codec, payload, compression_level))
+    payload = _encode_payload(listed, base_timestamp, codec, compression_level)
     attributes = codec
     max_timestamp = max(record.timestamp for record in listed)
     if log_append_time is not None:
@@ -226,8 +222,21 @@ def build_batch(
     return batch
 
 
+def _encode_payload(records: list[Record], base_timestamp: int, codec: int, compression_level: int | None) -> bytes:
+    payload = bytearray()
+    for index, record in enumerate(records):
+        body = _encode_body(index, record, record.timestamp - base_timestamp)
+        payload += varint(len(body))
+        payload += body
+    if not codec:
+        return bytes(payload)
+    from ottla.wire.compression import compress
+
+    return compress(codec, payload, compression_level)
+
+
 def write_checksum(batch: bytearray | memoryview) -> None:
-    """Make the checksum of one whole batch right, after a field behind it changed."""
+    """Update the checksum of one complete batch."""
     _u32.pack_into(batch, CRC_AT, crc32c(memoryview(batch)[ATTRIBUTES_AT:]))
 
 

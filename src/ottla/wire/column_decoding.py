@@ -1,7 +1,7 @@
-"""Fetched record batches as columns: the one decoder of the client and of Spark's source, without work in Python for each record.
+"""Decoder of fetched record batches into columns, for the client and Spark, without Python code per record.
 
-A fetch answer holds the batches of many partitions. All of them are decoded together: offsets, timestamps, and where keys, values and
-headers stand. The bytes themselves are gathered when they are asked for.
+The batches of all partitions of a Fetch response are decoded together: offsets, timestamps, and positions and sizes of
+keys, values and headers. Their bytes are gathered on first use.
 """
 
 from collections.abc import Sequence
@@ -26,55 +26,55 @@ if TYPE_CHECKING:
     from ottla.wire.columns import RecordColumns
 
 OUTPUT_BYTES_MAX = 1 << 30
-"""What one batch may become when it is decompressed."""
+"""Upper limit of one decompressed batch."""
 ABORT_MARKER = b"\0\0"
-"""In the key of a control record, behind two bytes of a version."""
+"""Type of a control record, in its key after a version of two bytes."""
 
 _read_frame = Struct(">8xi4xbI").unpack_from
-"""A batch's length, magic and checksum."""
+"""Reads length, magic and checksum of a batch."""
 
 Aborted = Sequence[tuple[int, int]]
-"""Producer id and first offset of transactions."""
+"""Producer ids and first offsets of aborted transactions."""
 
 
 class FetchedPartition(NamedTuple):
-    """The records that a fetch answer holds of one partition."""
+    """The records of one partition in a Fetch response."""
 
     records: Buffer
     fetch_offset: int
-    """Records before it are dropped: a broker sends whole batches."""
+    """Records before it are dropped: brokers send complete batches."""
     aborted: Aborted = ()
-    """Looked at where only committed records are wanted."""
+    """Used only if committed records are requested."""
 
 
-class _Listed:
-    """The whole batches of some partitions, one after another."""
+class _BatchList:
+    """Positions and headers of the complete batches of some partitions."""
 
     __slots__ = ("buffers", "counts", "headers", "starts")
 
     def __init__(self) -> None:
         self.buffers: list[memoryview] = []
-        """Where each batch is."""
+        """The buffer of each batch."""
         self.starts: list[int] = []
         self.headers: list[bytes] = []
         self.counts: list[int] = []
-        """How many batches each partition has."""
+        """Number of batches of each partition."""
 
     def add(self, records: Buffer, *, check_crcs: bool) -> None:
-        """Those of one partition; one that is cut off by the end is left out."""
+        """Add the batches of one partition, except for an incomplete one at the end."""
         buffer = memoryview(records)
         starts, headers = self.starts, self.headers
         position, end, listed_before = 0, len(buffer), len(starts)
         while end - position >= RECORDS_AT:
             length, magic, crc = _read_frame(buffer, position)
             if length < RECORDS_AT - LENGTH_OVERHEAD or magic != MAGIC:
-                raise MalformedMessage(f"no batch of format {MAGIC} at {position}: length {length}, magic {magic}")
+                raise MalformedMessage(f"no record batch at position {position}: length {length}, magic {magic}")
             after = position + length + LENGTH_OVERHEAD
             if after > end:
                 break
             if check_crcs and crc32c(buffer[position + ATTRIBUTES_AT : after]) != crc:
                 offset = HEADER.unpack_from(buffer, position)[0]
-                raise MalformedMessage(f"the batch at offset {offset} is not what its checksum says")
+                raise MalformedMessage(f"wrong checksum of the batch at offset {offset}")
             starts.append(position)
             headers.append(buffer[position : position + RECORDS_AT].tobytes())
             position = after
@@ -84,20 +84,20 @@ class _Listed:
 
 
 class FetchedBatches:
-    """The batches of one fetch answer whose records are wanted; MalformedMessage where one is damaged.
+    """The batches of one Fetch response that contain requested records. Raises MalformedMessage if one is corrupt.
 
-    Batches that are cut off by the end, control batches, those before the offset that was asked for and, where only committed ones are
-    wanted, those of aborted transactions are left out. `len()` says how many remain.
+    Incomplete batches, control batches, batches before the fetch offset and, with `read_committed`, batches of aborted
+    transactions are excluded. `len()` is the number of batches that remain.
     """
 
     def __init__(
         self, partitions: Sequence[FetchedPartition], *, read_committed: bool = False, check_crcs: bool = True
     ) -> None:
-        import numpy as np  # loaded where there is something to decode with it
+        import numpy as np  # imported on first use
 
         from ottla.wire.batch_table import BatchTable
 
-        self._listed = listed = _Listed()
+        self._listed = listed = _BatchList()
         for partition in partitions:
             listed.add(partition.records, check_crcs=check_crcs)
         self._table = table = BatchTable(b"".join(listed.headers), listed.counts)
@@ -108,7 +108,7 @@ class FetchedBatches:
             & (table.last_offset >= np.array(self._fetch_offsets, np.int64)[table.partition])
         )
         if read_committed:
-            _leave_out_aborted(chosen, table, listed, [partition.aborted for partition in partitions])
+            _exclude_aborted(chosen, table, listed, [partition.aborted for partition in partitions])
         self._rows = np.flatnonzero(chosen)
         self._sizes = table.size[self._rows]
         self._codecs = table.codec[self._rows]
@@ -117,24 +117,27 @@ class FetchedBatches:
         return len(self._rows)
 
     def compressed_bytes(self, first: int, end: int) -> int:
-        """Of some of the batches, those that are not compressed left out."""
+        """Return the total size of the compressed batches in a range."""
         return int(self._sizes[first:end][self._codecs[first:end] != 0].sum())
 
     def piece_end(self, first: int, bytes_max: int, growth: float) -> int:
-        """How far batches may be decoded together, where compressed ones become so many times larger; always one at least."""
+        """Return the end of a range of batches to decode together, given how much compressed ones grow; one batch at
+        least."""
         import numpy as np
 
         sizes = np.where(self._codecs[first:] != 0, self._sizes[first:] * growth, self._sizes[first:])
         return first + max(int(np.searchsorted(np.cumsum(sizes), bytes_max, side="right")), 1)
 
     def decode(self, first: int = 0, end: int | None = None, *, output_max: int = OUTPUT_BYTES_MAX) -> "RecordColumns":
-        """The records of all batches or of some, without those before the offset that was asked for. `next_offsets` of the result stand
-        behind all that was fetched."""
-        from ottla.wire.columns import assemble
+        """Decode the records of all batches or of a range, without those before the fetch offset.
+
+        `next_offsets` of the result are the offsets after all fetched batches.
+        """
+        from ottla.wire.columns import decode_rows
 
         rows = self._rows[first:end]
         data, starts, ends = _payloads(self._listed, self._table, rows, output_max)
-        return assemble(data, starts, ends, self._table, rows, self._fetch_offsets)
+        return decode_rows(data, starts, ends, self._table, rows, self._fetch_offsets)
 
 
 def decode_fetched(
@@ -144,20 +147,20 @@ def decode_fetched(
     check_crcs: bool = True,
     output_max: int = OUTPUT_BYTES_MAX,
 ) -> "RecordColumns":
-    """The records of all partitions of one fetch answer, in their order."""
+    """Decode the records of all partitions of one Fetch response, in their order."""
     return FetchedBatches(partitions, read_committed=read_committed, check_crcs=check_crcs).decode(
         output_max=output_max
     )
 
 
-def _leave_out_aborted(
-    chosen: "Mask", table: "BatchTable", listed: _Listed, aborted_of_partitions: list[Aborted]
+def _exclude_aborted(
+    chosen: "Mask", table: "BatchTable", listed: _BatchList, aborted_of_partitions: list[Aborted]
 ) -> None:
-    """A transaction that was aborted lasts from its first offset to its producer's next marker."""
+    """Exclude aborted transactions: from the first offset of each to its producer's next marker."""
     for aborted, (first, end) in zip(aborted_of_partitions, pairwise(table.bounds), strict=True):
         pending = sorted((offset, producer) for producer, offset in aborted)
         open_now: set[int] = set()
-        for row in (table.is_of_transactions[first:end].nonzero()[0] + first).tolist() if pending else ():
+        for row in (table.is_transactional[first:end].nonzero()[0] + first).tolist() if pending else ():
             while pending and pending[0][0] <= table.last_offset[row]:
                 open_now.add(pending.pop(0)[1])
             producer = int(table.producer_id[row])
@@ -170,15 +173,18 @@ def _leave_out_aborted(
 
 
 def _is_abort(batch: Buffer) -> bool:
-    """Whether a control batch ends a transaction by aborting it."""
+    """Return whether a control batch is an abort marker."""
     key = decode_records(batch)[0].key
     return key is not None and key[2:4] == ABORT_MARKER
 
 
-def _payloads(listed: _Listed, table: "BatchTable", rows: "Column", output_max: int) -> "tuple[Buffer, Column, Column]":
-    """One buffer that holds the records of the batches of these rows, and where those of each batch are in it.
+def _payloads(
+    listed: _BatchList, table: "BatchTable", rows: "Column", output_max: int
+) -> "tuple[Buffer, Column, Column]":
+    """Return one buffer with the records of these batches, and start and end of each batch in it.
 
-    Batches of one partition that are not compressed stay where they are. All others are put side by side, which takes 0.1 ns a byte.
+    If the batches are of one partition and uncompressed it is their own buffer; else they are concatenated, which takes
+    0.1 ns per byte.
     """
     import numpy as np
 

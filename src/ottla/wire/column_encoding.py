@@ -1,7 +1,7 @@
-"""Columns as record batches: what the producer of columns and Spark's sink send, without work in Python for each record.
+"""Encoder of columns into record batches, for the column producer and Spark's sink, without Python code per record.
 
-It is the way back of `column_decoding`. The size of every field of every record is computed first, as columns; with them it is known where
-each field stands; then each field of all records is written at once. Python's work is for each batch.
+It is the inverse of `column_decoding`. The sizes of all fields are computed first, as columns; they give the position
+of each field. Then each field is written for all records at once.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ ATTRIBUTES_BYTES = 1
 
 @dataclass(frozen=True, slots=True)
 class OutgoingColumns:
-    """Records that are to be encoded. A column that is None holds nulls only, and records have no headers where `headers` is None."""
+    """Records to encode. A column that is None contains only nulls; without `headers` no record has any."""
 
     timestamps: Column
-    """Milliseconds since 1970; as long as there are records."""
+    """Milliseconds since 1970, one per record."""
     values: BinaryColumn | None
     keys: BinaryColumn | None = None
     headers: HeaderColumns | None = None
@@ -42,7 +42,7 @@ class OutgoingColumns:
         return len(self.timestamps)
 
     def slice(self, start: int, end: int) -> OutgoingColumns:
-        """Some of the records; nothing is copied."""
+        """Return a range of the records; nothing is copied."""
         return OutgoingColumns(
             self.timestamps[start:end],
             None if self.values is None else self.values[start:end],
@@ -53,7 +53,7 @@ class OutgoingColumns:
 
 @dataclass(frozen=True, slots=True)
 class EncodedBatch:
-    """The records of one batch, behind room for its header: `buffer` is a part of one buffer that all batches share."""
+    """The records of one batch after space for its header. `buffer` is a view of a buffer shared by all batches."""
 
     partition: int
     buffer: memoryview
@@ -63,19 +63,19 @@ class EncodedBatch:
 
 
 class _Sizes(NamedTuple):
-    """How many bytes the fields of each record take; those of key and value are -1 where they are null."""
+    """The sizes of the fields of each record; those of key and value are -1 for nulls."""
 
     key: Column
     value: Column
     header_count: Column | None
     header: Column | None
-    """Of each header of all records, with its lengths."""
+    """Size of each header of all records, with its lengths."""
     fixed: Column
-    """Of a record, without its own length and the deltas, which depend on the batch it comes into."""
+    """Size of a record without its length and deltas, which depend on its batch."""
 
 
 class _Layout(NamedTuple):
-    """Which rows stand in which batch: rows `order[starts[b]:ends[b]]` are the b-th."""
+    """The rows of each batch: batch b has the rows `order[starts[b]:ends[b]]`."""
 
     order: Column
     starts: list[int]
@@ -83,7 +83,10 @@ class _Layout(NamedTuple):
 
 
 def encode_columns(rows: OutgoingColumns, partitions: NDArray[Any], *, bytes_max: int) -> list[EncodedBatch]:
-    """Batches of at most so many bytes, each of one partition and in the order of the rows; a record that is larger has one alone."""
+    """Encode rows into batches of one partition each, in the order of the rows.
+
+    A batch has at most `bytes_max` bytes; a larger record gets a batch of its own.
+    """
     if not len(rows):
         return []
     sizes = _measure(rows)
@@ -93,7 +96,7 @@ def encode_columns(rows: OutgoingColumns, partitions: NDArray[Any], *, bytes_max
 
 
 def record_bounds(rows: OutgoingColumns) -> Column:
-    """No record takes more bytes than this says, whatever batch it comes into."""
+    """Return an upper limit of the size of each record in any batch."""
     return _bounds(rows, _measure(rows))
 
 
@@ -115,7 +118,7 @@ def _measure(rows: OutgoingColumns) -> _Sizes:
         each += varint_sizes(zigzag(field))
         each += np.maximum(field, 0)
     fixed += varint_sizes(zigzag(counts))
-    fixed += np.diff(_running(each)[offsets])
+    fixed += np.diff(_running_sums(each)[offsets])
     return _Sizes(key, value, counts, each, fixed)
 
 
@@ -133,7 +136,7 @@ def _bounds(rows: OutgoingColumns, sizes: _Sizes) -> Column:
 
 
 def _lay_out(partitions: NDArray[Any], bounds: Column, bytes_max: int) -> _Layout:
-    """The rows of a partition stay in order; batches are filled one after another."""
+    """Assign rows to batches; the rows of a partition stay in order."""
     order: Column
     if int(partitions.min()) == int(partitions.max()):
         order = np.arange(len(partitions))
@@ -143,13 +146,13 @@ def _lay_out(partitions: NDArray[Any], bounds: Column, bytes_max: int) -> _Layou
         ordered = partitions[order]
         edges = [0, *(np.flatnonzero(ordered[1:] != ordered[:-1]) + 1).tolist(), len(partitions)]
         bounds = bounds[order]
-    running = _running(bounds)
-    room = max(bytes_max - RECORDS_AT, 1)
+    running = _running_sums(bounds)
+    available = max(bytes_max - RECORDS_AT, 1)
     starts, ends = [], []
     for start, end in pairwise(edges):
         at = start
         while at < end:
-            until = int(running.searchsorted(int(running[at]) + room, "right")) - 1
+            until = int(running.searchsorted(int(running[at]) + available, "right")) - 1
             until = min(max(until, at + 1), end)
             starts.append(at)
             ends.append(until)
@@ -168,14 +171,14 @@ def _write(rows: OutgoingColumns, sizes: _Sizes, layout: _Layout, partitions: ND
     time_sizes, offset_sizes = varint_sizes(time_deltas), varint_sizes(offset_deltas)
     lengths = sizes.fixed[order] + time_sizes + offset_sizes
     length_sizes = varint_sizes(lengths << 1)
-    places = _running(lengths + length_sizes)
-    places += RECORDS_AT * (
+    positions = _running_sums(lengths + length_sizes)
+    positions += RECORDS_AT * (
         np.searchsorted(starts, np.arange(len(order) + 1), "right")
-    )  # a header stands before each batch's first
-    target = np.zeros(int(places[-1]), np.uint8)
-    at = places[:-1].copy()
+    )  # a header before the first record of each batch
+    target = np.zeros(int(positions[-1]), np.uint8)
+    at = positions[:-1].copy()
     write_varints(target, at, lengths << 1, length_sizes)
-    at += length_sizes + ATTRIBUTES_BYTES  # which are 0
+    at += length_sizes + ATTRIBUTES_BYTES  # attributes are 0
     write_varints(target, at, time_deltas, time_sizes)
     at += time_sizes
     write_varints(target, at, offset_deltas, offset_sizes)
@@ -183,30 +186,30 @@ def _write(rows: OutgoingColumns, sizes: _Sizes, layout: _Layout, partitions: ND
     by_row = np.empty_like(at)
     by_row[order] = at
     _write_fields(target, by_row, rows, sizes)
-    return list(_batches(target, places, layout, partitions, times))
+    return list(_batches(target, positions, layout, partitions, times))
 
 
 def _write_fields(target: Octets, at: Column, rows: OutgoingColumns, sizes: _Sizes) -> None:
-    """Keys, values and headers; `at` is where those of each row begin."""
+    """Write keys, values and headers; `at` is where those of each row begin."""
     for column, field in ((rows.keys, sizes.key), (rows.values, sizes.value)):
         at = _write_bytes(target, at, column, field)
     headers = rows.headers
     if headers is None:
-        return  # their count is 0
+        return  # the header count is 0
     assert sizes.header is not None
     assert sizes.header_count is not None
     counts = zigzag(sizes.header_count)
     count_sizes = varint_sizes(counts)
     write_varints(target, at, counts, count_sizes)
-    before = _running(sizes.header)
+    before = _running_sums(sizes.header)
     first = at + count_sizes - before[headers.offsets[:-1]]
-    places = np.repeat(first, sizes.header_count) + before[:-1]
+    positions = np.repeat(first, sizes.header_count) + before[:-1]
     for column in (headers.keys, headers.values):
-        places = _write_bytes(target, places, column, _field_sizes(column, len(places)))
+        positions = _write_bytes(target, positions, column, _field_sizes(column, len(positions)))
 
 
 def _write_bytes(target: Octets, at: Column, column: BinaryColumn | None, field: Column) -> Column:
-    """Byte strings behind their lengths; the places after them."""
+    """Write byte strings with their lengths; return the positions after them."""
     numbers = zigzag(field)
     length_sizes = varint_sizes(numbers)
     write_varints(target, at, numbers, length_sizes)
@@ -219,10 +222,10 @@ def _write_bytes(target: Octets, at: Column, column: BinaryColumn | None, field:
 
 
 def _batches(
-    target: Octets, places: Column, layout: _Layout, partitions: NDArray[Any], times: Column
+    target: Octets, positions: Column, layout: _Layout, partitions: NDArray[Any], times: Column
 ) -> Iterator[EncodedBatch]:
     view = memoryview(target.data)
-    firsts = places[layout.starts].tolist()
+    firsts = positions[layout.starts].tolist()
     for index, (start, end) in enumerate(zip(layout.starts, layout.ends, strict=True)):
         begin = firsts[index] - RECORDS_AT
         until = firsts[index + 1] - RECORDS_AT if index + 1 < len(firsts) else len(target)
@@ -234,12 +237,13 @@ def _batches(
 
 
 def zigzag(numbers: Column) -> Column:
-    """Signed numbers as varints carry them. Those beyond 62 bits come out negative, which stands for large."""
+    """Encode signed numbers for varints. Those over 62 bits become negative, which stands for a large unsigned
+    number."""
     return numbers << 1 ^ numbers >> 63
 
 
 def varint_sizes(numbers: Column) -> Column:
-    """How many bytes each takes; `numbers` went through `zigzag`, or are twice a length."""
+    """Return the size of each varint; `numbers` are results of `zigzag`, or lengths times two."""
     sizes = np.ones(len(numbers), np.int64)
     if not len(numbers):
         return sizes
@@ -253,7 +257,7 @@ def varint_sizes(numbers: Column) -> Column:
 
 
 def write_varints(target: Octets, at: Column, numbers: Column, sizes: Column) -> None:
-    """Write each number at its place. Bytes that are 0 are expected to be there already."""
+    """Write each number at its position in a buffer of zeros."""
     if not len(numbers):
         return
     unsigned = numbers.view(np.uint64)
@@ -274,8 +278,8 @@ def _size_of(number: int) -> int:
     return max(1, -(-number.bit_length() // 7))
 
 
-def _running(sizes: Column) -> Column:
-    """The sum of all before each, and of all."""
+def _running_sums(sizes: Column) -> Column:
+    """Return for each item the sum of all items before it, then the total."""
     sums = np.zeros(len(sizes) + 1, np.int64)
     np.cumsum(sizes, out=sums[1:])
     return sums

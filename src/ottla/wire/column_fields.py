@@ -1,7 +1,7 @@
 """Fields of many records read as columns: the same field of all records at once, wherever the records are in a buffer.
 
-The functions take and return positions. A position after the end of the buffer reads the buffer's last byte instead of failing: callers
-compare where the last field ends with where the record ends.
+The functions take and return positions. A position after the end of the buffer reads the buffer's last byte instead of
+failing: callers compare where the last field ends with where the record ends.
 """
 
 from collections.abc import Iterator
@@ -139,7 +139,8 @@ def _unzigzag_bytes(first: "Octets") -> "Column":
 
 
 def skip_bytes(octets: "Octets", at: "Column") -> "tuple[Column, Column, Column]":
-    """Return of byte strings with a length before them: sizes (-1 where null), where their bytes start, and the positions after them."""
+    """Return of byte strings with a length before them: sizes (-1 where null), where their bytes start, and the
+    positions after them."""
     import numpy as np
 
     sizes, starts = read_varints(octets, at)
@@ -149,7 +150,10 @@ def skip_bytes(octets: "Octets", at: "Column") -> "tuple[Column, Column, Column]
 
 
 def gather(octets: "Octets", starts: "Column", sizes: "Column") -> "tuple[Column, Octets]":
-    """Pieces of a buffer side by side: where each begins (and the last one ends), and all their bytes. Sizes below zero count as none."""
+    """Concatenate pieces of a buffer; return where each begins (and the last one ends), and the bytes.
+
+    Negative sizes count as 0.
+    """
     import numpy as np
 
     sizes = np.maximum(sizes, 0)
@@ -166,11 +170,11 @@ def gather(octets: "Octets", starts: "Column", sizes: "Column") -> "tuple[Column
     return offsets, target
 
 
-def copy_pieces(source: "Octets", starts: "Column", target: "Octets", places: "Column", sizes: "Column") -> None:
-    """Copy pieces from one buffer to places in another.
+def copy_pieces(source: "Octets", starts: "Column", target: "Octets", targets_at: "Column", sizes: "Column") -> None:
+    """Copy pieces of one buffer to positions in another. Sizes below one are skipped.
 
-    A piece of 2**k to 2**(k + 1) bytes is copied as two blocks of 2**k, the first and the last, which may overlap: so pieces of all
-    sizes take as many steps as there are powers of two. Sizes below one are left out.
+    A piece of 2**k to 2**(k + 1) bytes is copied as two blocks of 2**k bytes, the first and the last, which may
+    overlap. So there is one step per power of two, not one per size.
     """
     import numpy as np
 
@@ -180,23 +184,23 @@ def copy_pieces(source: "Octets", starts: "Column", target: "Octets", places: "C
     if largest < 1:
         return
     if int(sizes.min()) == largest:
-        _windows(target, largest)[places] = _windows(source, largest)[starts]
+        _windows(target, largest)[targets_at] = _windows(source, largest)[starts]
         return
-    powers = np.frexp(np.maximum(sizes, 0).astype(np.float64))[1] - 1  # -1 where there are none: frexp(0) is 0 * 2**0
+    powers = np.frexp(np.maximum(sizes, 0).astype(np.float64))[1] - 1  # -1 for size 0: frexp(0) is 0 * 2**0
     for power in np.flatnonzero(np.bincount(powers + 1)) - 1:
         if power < 0:
             continue
         chosen = np.flatnonzero(powers == power)
         width = 1 << int(power)
         sources, targets = _windows(source, width), _windows(target, width)
-        from_here, to_here = starts[chosen], places[chosen]
+        from_here, to_here = starts[chosen], targets_at[chosen]
         targets[to_here] = sources[from_here]
         rest = sizes[chosen] - width
         targets[to_here + rest] = sources[from_here + rest]
 
 
 def _windows(octets: "Octets", width: int) -> "NDArray[Any]":
-    """Each run of so many bytes as one item; they overlap."""
+    """Return a view whose item i is the `width` bytes from i on; the items overlap."""
     import numpy as np
 
     if width == 1:

@@ -1,4 +1,5 @@
-"""Records as columns: NumPy arrays of offsets, timestamps, keys, values and headers, and Arrow's where it is installed."""
+"""Records as columns: NumPy arrays of offsets, timestamps, keys, values and headers; Arrow arrays if it is
+installed."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,20 +23,20 @@ Column = NDArray[np.int64]
 Octets = NDArray[np.uint8]
 
 HEADER_BYTES_MIN = 2
-"""A length for its key and one for its value."""
+"""Size of the smallest header: the lengths of its key and value."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class BinaryColumn:
-    """Byte strings side by side, as Arrow has them: the i-th is `data[offsets[i] : offsets[i + 1]]`, or null where `nulls[i]`.
+    """Concatenated byte strings, as in Arrow: the i-th is `data[offsets[i] : offsets[i + 1]]`, or null if `nulls[i]`.
 
-    `column[i]` is the i-th as bytes, or None; `column[i:j]` is a column of some, and copies nothing; `tolist()` has them all.
+    `column[i]` is the i-th as bytes, or None; `column[i:j]` is a column that shares the data; `tolist()` returns all.
     """
 
     offsets: Column
     data: Octets
     nulls: NDArray[np.bool_] | None
-    """None where there are none."""
+    """None if there are no nulls."""
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -54,14 +55,14 @@ class BinaryColumn:
         if isinstance(row, slice):
             start, end, step = row.indices(count)
             if step != 1:
-                raise ValueError(f"rows of a column stand side by side: they cannot be taken in steps of {step}")
+                raise ValueError(f"a column can only be sliced in steps of 1, got {step}")
             end = max(start, end)
             return BinaryColumn(
                 self.offsets[start : end + 1], self.data, None if self.nulls is None else self.nulls[start:end]
             )
         at = index(row)
         if not -count <= at < count:
-            raise IndexError(f"row {at} of {count}")
+            raise IndexError(f"row {at} is out of range; the column has {count} rows")
         at %= count
         if self.nulls is not None and self.nulls[at]:
             return None
@@ -71,7 +72,7 @@ class BinaryColumn:
         return iter(self.tolist())
 
     def tolist(self) -> list[bytes | None]:
-        """The byte strings as Python's."""
+        """Return the byte strings as Python objects."""
         bounds, first = self.offsets.tolist(), int(self.offsets[0])
         data = self.data[first : bounds[-1]].tobytes()
         if first:
@@ -83,7 +84,7 @@ class BinaryColumn:
         return found
 
     def to_arrow(self, kind: str = "binary") -> Any:
-        """As `pyarrow` array: "binary" or "string", with 64-bit offsets where the bytes need them."""
+        """Return a `pyarrow` array of "binary" or "string", with 64-bit offsets if the data needs them."""
         import pyarrow as pa
 
         is_large = len(self.data) > 0x7FFF_FFFF
@@ -97,7 +98,7 @@ class BinaryColumn:
 
     @classmethod
     def from_arrow(cls, array: Any) -> "BinaryColumn":
-        """The bytes of a `pyarrow` array of binary or text; they are not copied. TypeError where it is of something else."""
+        """Return a column that shares the data of a `pyarrow` array. Raises TypeError unless it is binary or text."""
         import pyarrow as pa
 
         types, kind = pa.types, array.type
@@ -112,7 +113,7 @@ class BinaryColumn:
             array, kind = array.cast(pa.large_binary()), pa.large_binary()
         is_large = types.is_large_binary(kind) or types.is_large_string(kind)
         if not (is_large or types.is_binary(kind) or types.is_string(kind)):
-            raise TypeError(f"a column of {kind} is neither binary nor text")
+            raise TypeError(f"a column of type {kind} is neither binary nor text")
         _, offset_buffer, data_buffer = array.buffers()
         first, count = array.offset, len(array)
         if offset_buffer is None or not count:
@@ -126,7 +127,7 @@ class BinaryColumn:
 
 
 class HeaderColumns(NamedTuple):
-    """The headers of all records: those of the i-th are `offsets[i]` to `offsets[i + 1]` of the two columns."""
+    """The headers of all records: those of record i are the rows `offsets[i]` to `offsets[i + 1]` of both columns."""
 
     offsets: Column
     keys: BinaryColumn
@@ -134,7 +135,7 @@ class HeaderColumns(NamedTuple):
 
     @classmethod
     def from_arrow(cls, array: Any) -> "HeaderColumns":
-        """Those of a `pyarrow` array of lists of key and value; a list that is null is an empty one."""
+        """Convert a `pyarrow` array of lists of key and value; a null list counts as an empty one."""
         import pyarrow as pa
 
         if isinstance(array, pa.ChunkedArray):
@@ -142,25 +143,26 @@ class HeaderColumns(NamedTuple):
         counts = array.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
         offsets = np.zeros(len(array) + 1, np.int64)
         np.cumsum(counts, out=offsets[1:])
-        pairs = array.flatten()  # without what stands behind nulls
+        pairs = array.flatten()  # without the items of null lists
         keys, values = (BinaryColumn.from_arrow(field) for field in pairs.flatten())
         if keys.nulls is not None:
-            raise ValueError("a header without a key")
+            raise ValueError("a header has no key")
         return cls(offsets, keys, values)
 
     def slice(self, start: int, end: int) -> "HeaderColumns":
-        """Those of some records."""
+        """Return the headers of a range of records."""
         offsets = self.offsets[start : end + 1]
         first, last = int(offsets[0]), int(offsets[-1])
         return HeaderColumns(offsets - first, self.keys[first:last], self.values[first:last])
 
 
 class RecordColumns:
-    """The records of some partitions, one after another.
+    """The records of some partitions, partition by partition.
 
-    `offsets`, `timestamps` (milliseconds), `timestamp_types` (0: by the producer, 1: by the broker), `leader_epochs` and `partitions`
-    (an index into the partitions that were decoded) have one item for each record. `keys`, `values` and `headers` are gathered when they
-    are first asked for. `next_offsets` and `last_epochs` have one item for each partition: where its next fetch goes on.
+    `offsets`, `timestamps` (milliseconds), `timestamp_types` (0: set by the producer, 1: by the broker),
+    `leader_epochs` and `partitions` (an index into the decoded partitions) have one item per record. `keys`, `values`
+    and `headers` are gathered on first use. `next_offsets` and `last_epochs` have one item per partition, for its next
+    fetch.
     """
 
     def __init__(
@@ -217,11 +219,11 @@ class RecordColumns:
         return bool((self.key_sizes >= 0).any())
 
     def gather_keys(self, first: int, last: int) -> BinaryColumn:
-        """The keys of some rows."""
+        """Return the keys of a range of rows."""
         return self._binary(self.key_starts[first:last], self.key_sizes[first:last])
 
     def gather_values(self, first: int, last: int) -> BinaryColumn:
-        """The values of some rows."""
+        """Return the values of a range of rows."""
         return self._binary(self.value_starts[first:last], self.value_sizes[first:last])
 
     @cached_property
@@ -230,14 +232,14 @@ class RecordColumns:
 
     @cached_property
     def headers(self) -> HeaderColumns:
-        """MalformedMessage where headers do not end with their records."""
+        """The headers. Raises MalformedMessage if they extend past the end of the buffer."""
         octets = np.frombuffer(self.data, np.uint8)
         counts = self.header_counts
         offsets = np.zeros(len(counts) + 1, np.int64)
         np.cumsum(counts, out=offsets[1:])
         total = int(offsets[-1])
         if total * HEADER_BYTES_MIN > len(octets) or (len(counts) and int(counts.min()) < 0):
-            raise MalformedMessage("records with more headers than there are bytes")
+            raise MalformedMessage(f"{total} headers do not fit into {len(octets)} bytes")
         key_sizes, key_starts, sizes, starts = (np.zeros(total, np.int64) for _ in range(4))
         for number, header in enumerate(each_header(octets, counts, self._header_starts)):
             if bool((header.ends > len(octets)).any()) or int(header.key_sizes.min()) < 0:
@@ -252,12 +254,12 @@ class RecordColumns:
         return BinaryColumn(*gather(np.frombuffer(self.data, np.uint8), starts, sizes), nulls if nulls.any() else None)
 
     def partition_bounds(self) -> list[int]:
-        """Where the rows of each partition begin, and where the last ones end."""
+        """Return the index of the first row of each partition, and the number of rows."""
         found: list[int] = np.searchsorted(self.partitions, np.arange(len(self.next_offsets) + 1)).tolist()
         return found
 
     def rows_headers(self) -> "Iterator[tuple[tuple[str, bytes | None], ...]]":
-        """The headers of each record, one after another."""
+        """Yield the headers of each record."""
         if not self.has_headers:
             yield from (() for _ in range(len(self)))
             return
@@ -268,7 +270,8 @@ class RecordColumns:
             yield tuple(pairs[start:end])
 
     def to_arrow(self, *, headers: bool = False) -> Any:
-        """A `pyarrow.RecordBatch` with key, value, partition, offset, timestamp, timestamp_type and, if wanted, headers."""
+        """Return a `pyarrow.RecordBatch` with key, value, partition, offset, timestamp, timestamp_type and optionally
+        headers."""
         import pyarrow as pa
 
         columns = {
@@ -284,7 +287,7 @@ class RecordColumns:
         return pa.RecordBatch.from_pydict(columns)
 
     def headers_to_arrow(self) -> Any:
-        """A list of key (text) and value for each record."""
+        """Return an Arrow array with a list of key (text) and value for each record."""
         import pyarrow as pa
 
         found = self.headers
@@ -294,10 +297,10 @@ class RecordColumns:
         return pa.ListArray.from_arrays(pa.array(found.offsets.astype(np.int32)), pairs)
 
 
-def assemble(
+def decode_rows(
     data: Buffer, starts: Column, ends: Column, table: BatchTable, rows: Column, fetch_offsets: list[int]
 ) -> RecordColumns:
-    """Read the fields of the records of the batches in these rows of the table, which stand at `starts` to `ends` of the data."""
+    """Decode the records of batches: rows of the table whose payloads are at `starts` to `ends` of the data."""
     octets = np.frombuffer(data, np.uint8)
     count, is_append_time, partition_of_batch = table.count[rows], table.is_append_time[rows], table.partition[rows]
     positions = find_starts(data, starts.tolist(), ends.tolist(), count.tolist())
@@ -316,9 +319,9 @@ def assemble(
             f"the fields of the record at offset {offsets[int(is_wrong.argmax())]} do not end where its length says"
         )
     columns: list[Column] = [offsets, timestamps, batch_of_row, *body]
-    wanted = offsets >= np.array(fetch_offsets, np.int64)[partition_of_batch][batch_of_row]
-    if not wanted.all():
-        columns = [column[wanted] for column in columns]
+    is_requested = offsets >= np.array(fetch_offsets, np.int64)[partition_of_batch][batch_of_row]
+    if not is_requested.all():
+        columns = [column[is_requested] for column in columns]
     offsets, timestamps, batch_of_row, key_sizes, key_starts, value_sizes, value_starts, header_counts, at = columns
     return RecordColumns(
         data,

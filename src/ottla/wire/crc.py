@@ -1,4 +1,4 @@
-"""CRC-32C, computed by the processor's own instruction: the checksum of record batches and of snapshots."""
+"""CRC-32C, computed with the CPU's instruction: the checksum of record batches and snapshots."""
 
 from collections.abc import Callable
 from importlib.machinery import PathFinder
@@ -8,7 +8,7 @@ from ottla.base.ports import Buffer
 
 
 def _load() -> Callable[[Buffer], int]:
-    """The `crc32c` package without its `__init__`, which reads package metadata and a command line parser: 45 ms of the start of a node."""
+    """Load the `crc32c` package without its `__init__`, whose imports would add 45 ms to the start of a node."""
     package = find_spec("crc32c")
     inner = package and PathFinder.find_spec("crc32c._crc32c", package.submodule_search_locations)
     if inner is not None and inner.loader is not None:
@@ -23,4 +23,5 @@ def _load() -> Callable[[Buffer], int]:
 
 
 crc32c = _load()
-"""`crc32c(buffer) -> int`; 149 bytes take 0.12 µs, 1 MB 46 µs. From 32 KiB on it releases the GIL: a worker does not stop the loop."""
+"""`crc32c(buffer) -> int`: 0.12 µs for 149 bytes, 46 µs for 1 MB. It releases the GIL for buffers of 32 KiB and
+more."""

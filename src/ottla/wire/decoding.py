@@ -1,9 +1,8 @@
-"""Writes the source of a message's decoder for one version, and compiles it.
+"""Compiler of message decoders: generates the Python source for one version and compiles it.
 
-Fields of fixed size that follow each other are read by one `struct` call, together with the length of what comes after them.
-Nothing is allocated for a count or a length that the remaining bytes cannot hold.
-
-A decoder can also be compiled as a generator that gives way after some items: for large requests, which others should not wait for.
+Consecutive fields of fixed size are read with one `struct` call, together with the length after them. Nothing is
+allocated for a count or length that the remaining bytes cannot hold. For large requests a decoder can also be compiled
+as a generator that yields after `SLICE_ITEMS` items.
 """
 
 import codecs
@@ -21,13 +20,13 @@ from ottla.wire.varint import read_unsigned_varint
 _STRING_MAX = 0x7FFF
 _SMALL_MAX = 9
 ITEMS_MAX = 100_000
-"""Items become objects, many times as large as their bytes: an array of more of them is not read."""
+"""Upper limit of the items of one array, which become objects many times larger than their bytes."""
 SLICED_ITEMS_MAX = 50_000
-"""In all arrays of a message together, where it is read in slices: what is done with the items is done on the loop."""
+"""Upper limit of all array items of a message that is decoded in slices: they are processed on the event loop."""
 
 
 def compile_decoder(cls: type[Message], version: int, *, flexible: bool) -> Callable[[Buffer, int], tuple[Any, int]]:
-    """The function that reads an instance from a buffer at a position, and returns it with the position after it."""
+    """Return the function that decodes an instance at a position of a buffer, and returns the position after it."""
     compiled: Callable[[Buffer, int], tuple[Any, int]] = _compiled(DecoderSource(cls, version, flexible))
     return compiled
 
@@ -35,7 +34,7 @@ def compile_decoder(cls: type[Message], version: int, *, flexible: bool) -> Call
 def compile_sliced_decoder(
     cls: type[Message], version: int, *, flexible: bool
 ) -> Callable[[Buffer, int], SlicedWork[tuple[Any, int]]]:
-    """The same, as a generator whose result comes at its end."""
+    """Like `compile_decoder`, as a generator that returns the result."""
     compiled: Callable[[Buffer, int], SlicedWork[tuple[Any, int]]] = _compiled(
         DecoderSource(cls, version, flexible, sliced=True)
     )
@@ -49,7 +48,8 @@ def _compiled(source: "DecoderSource") -> Any:
 
 
 def _replace(error: UnicodeError) -> tuple[str, int]:
-    """Invalid UTF-8 is replaced, as Kafka does. An encoded surrogate is one broken character to Java, and three to Python."""
+    """Replace invalid UTF-8 as Kafka does. An encoded surrogate is one invalid character in Java, but three in
+    Python."""
     assert isinstance(error, UnicodeDecodeError)
     data, start, end = error.object, error.start, error.end
     if data[start] == 0xED and data[start + 1 : start + 2] >= b"\xa0" and data[start + 1] <= 0xBF:
@@ -61,12 +61,12 @@ codecs.register_error("ottla.replace", _replace)
 
 
 def _int32(value: int) -> int:
-    """As the peer's 32-bit arithmetic sees it: a length from 2**31 on is negative."""
+    """Wrap to 32 bits, as the peer's arithmetic does: lengths of 2**31 and more are negative."""
     return (value + 0x8000_0000 & 0xFFFF_FFFF) - 0x8000_0000
 
 
 def _long_length(buffer: Buffer, position: int) -> tuple[int, int]:
-    """A compact length of more than one byte, with the one taken off that makes room for null."""
+    """Read a compact length of more than one byte and subtract one; the encoding reserves 0 for null."""
     value, position = read_unsigned_varint(buffer, position)
     return _int32(value - 1), position
 
@@ -74,30 +74,30 @@ def _long_length(buffer: Buffer, position: int) -> tuple[int, int]:
 def _long_string_length(buffer: Buffer, position: int) -> tuple[int, int]:
     length, position = _long_length(buffer, position)
     if length > _STRING_MAX:
-        raise MalformedMessage(f"a string of {length} bytes, where {_STRING_MAX} are allowed")
+        raise MalformedMessage(f"string of {length} bytes; the limit is {_STRING_MAX}")
     return length, position
 
 
 def _long_number(buffer: Buffer, position: int) -> tuple[int, int]:
-    """A count, tag or size of tagged fields that has more than one byte."""
+    """Read a count, tag or size of more than one byte."""
     value, position = read_unsigned_varint(buffer, position)
     return _int32(value), position
 
 
 def _skip(position: int, size: int, end: int) -> int:
-    """The position after an unknown tagged field."""
+    """Return the position after an unknown tagged field."""
     if size < 0 or size > end - position:
-        raise MalformedMessage(f"a tagged field of {size} bytes, where {end - position} remain")
+        raise MalformedMessage(f"tagged field of {size} bytes; {end - position} remain")
     return position + size
 
 
 def _skip_tagged(buffer: Buffer, position: int) -> int:
-    """Step over tagged fields that are all unknown; `position` is at their count."""
+    """Skip tagged fields that are all unknown; `position` is at their count."""
     end = len(buffer)
     count, position = _long_number(buffer, position)
     if count > TAGS_MAX:
-        raise MalformedMessage(f"{count} tagged fields in one place, where {TAGS_MAX} are allowed")
-    for _ in range(count):  # every turn takes two bytes at least, so that a huge count fails as soon as the bytes end
+        raise MalformedMessage(f"{count} tagged fields in one section; the limit is {TAGS_MAX}")
+    for _ in range(count):  # each takes at least two bytes, so a huge count fails as soon as the bytes end
         _tag, position = read_unsigned_varint(buffer, position)
         size, position = _long_number(buffer, position)
         position = _skip(position, size, end)
@@ -105,7 +105,7 @@ def _skip_tagged(buffer: Buffer, position: int) -> int:
 
 
 class DecoderSource:
-    """The lines of a decoder in the making, and the names that they use."""
+    """The generated lines of a decoder, and the names that they use."""
 
     def __init__(self, cls: type[Message], version: int, flexible: bool, *, sliced: bool = False) -> None:
         self.cls = cls
@@ -113,7 +113,7 @@ class DecoderSource:
         self.flexible = flexible
         self.sliced = sliced
         self.lines: list[str] = []
-        self.run: list[tuple[str, str]] = []  # struct codes and targets that wait to be read together
+        self.run: list[tuple[str, str]] = []  # struct codes and targets to read together
         self.names = 0
         title = f"{cls.__name__} version {version}"
 
@@ -124,16 +124,25 @@ class DecoderSource:
             return MalformedMessage(f"{title}: too many {name}")
 
         def short(name: str) -> MalformedMessage:
-            return MalformedMessage(f"{title}: {name} is longer than what remains")
+            return MalformedMessage(f"{title}: {name} extends past the end of the message")
 
-        def cut() -> MalformedMessage:
-            return MalformedMessage(f"{title}: the bytes end inside the message")
+        def truncated() -> MalformedMessage:
+            return MalformedMessage(f"{title}: the message is truncated")
 
         self.env: dict[str, Any] = {
-            "null": null, "short": short, "many": many, "cut": cut, "new": object.__new__, "unpack": struct.unpack_from,
-            "cut_errors": (IndexError, struct.error), "long_length": _long_length, "long_string_length": _long_string_length,
-            "long_number": _long_number, "skip": _skip, "skip_tagged": _skip_tagged,
-        }  # fmt: skip
+            "null": null,
+            "short": short,
+            "many": many,
+            "truncated": truncated,
+            "new": object.__new__,
+            "unpack": struct.unpack_from,
+            "end_errors": (IndexError, struct.error),
+            "long_length": _long_length,
+            "long_string_length": _long_string_length,
+            "long_number": _long_number,
+            "skip": _skip,
+            "skip_tagged": _skip_tagged,
+        }
 
     def text(self) -> str:
         self.struct_lines(self.cls, "o", 2)
@@ -143,7 +152,7 @@ class DecoderSource:
             *(["    slice = total = 0", "    yield"] if self.sliced else []),
             "    try:",
         ]
-        tail = ["    except cut_errors: raise cut() from None", "    return o, p", ""]
+        tail = ["    except end_errors: raise truncated() from None", "    return o, p", ""]
         return "\n".join([*head, *self.lines, *tail])
 
     def line(self, depth: int, text: str) -> None:
@@ -154,7 +163,7 @@ class DecoderSource:
         return f"{stem}{self.names}"
 
     def flush(self, depth: int) -> None:
-        """Read the waiting run."""
+        """Read the pending run."""
         codes = "".join([code for code, _ in self.run])
         targets = [target for _, target in self.run]
         self.run = []
@@ -167,7 +176,7 @@ class DecoderSource:
             self.line(depth, f"{', '.join(targets)}{',' if len(targets) == 1 else ''} = {name}(b, p); p += {size}")
 
     def struct_lines(self, cls: type[Message], var: str, depth: int) -> None:
-        """The lines that make an instance and fill it."""
+        """Generate lines that create and fill an instance."""
         self.flush(depth)
         class_name = f"class_{cls.__name__}"
         self.env[class_name] = cls
@@ -193,7 +202,7 @@ class DecoderSource:
             self.flush(depth)
 
     def default_line(self, field: Field, target: str, depth: int) -> None:
-        """What a field is where the version does not carry it."""
+        """Generate the line that sets the default of a field that the version does not have."""
         value = default_value(field)
         if value is None or isinstance(value, bool | int | float | str | bytes | list):
             self.line(depth, f"{target} = {value!r}")
@@ -203,7 +212,8 @@ class DecoderSource:
             self.line(depth, f"{target} = {name}")
 
     def tagged_lines(self, fields: list[Field], var: str, depth: int) -> None:
-        """Tagged fields in any order, unknown ones skipped. The size of a known one is not compared: Kafka does not either."""
+        """Generate lines for tagged fields in any order; unknown ones are skipped. Like Kafka, ignore the size of known
+        ones."""
         size, tag = self.name("s"), self.name("t")
         self.line(depth, "if k:")
         self.line(depth + 1, "if k > 127: k, p = long_number(b, p - 1)")
@@ -224,7 +234,7 @@ class DecoderSource:
         self.line(depth + 2, f"else: p = skip(p, {size}, end)")
 
     def value_lines(self, field: Field, target: str, depth: int) -> None:
-        """The lines for one field; what has a fixed size only joins the run."""
+        """Generate lines for one field; a field of fixed size is added to the pending run."""
         nullable = field.nullable_in(self.version)
         if field.type in FIXED:
             self.run.append((FIXED[field.type][0], target))
@@ -236,7 +246,7 @@ class DecoderSource:
             self.bytes_lines(field.type, field.name, target, depth, nullable)
 
     def length(self, code: str, long_reader: str, depth: int) -> None:
-        """Read the run and the length `n`, which is negative for null."""
+        """Read the pending run and the length `n`, which is negative for null."""
         if self.flexible:
             self.run.append(("B", "n"))
             self.flush(depth)
@@ -251,7 +261,7 @@ class DecoderSource:
         self.line(depth, "else:")
 
     def bytes_lines(self, kind: str, name: str, target: str, depth: int, nullable: bool) -> None:
-        """A string, bytes or records: the length, then the bytes."""
+        """Generate lines for a string, bytes or records: the length, then the bytes."""
         string = kind == "string"
         self.length("h" if string else "i", "long_string_length" if string else "long_length", depth)
         self.null_lines(name, target, depth, nullable)
@@ -265,7 +275,7 @@ class DecoderSource:
         self.line(depth + 1, f"{target} = {value}; p = q")
 
     def inner_struct_lines(self, field: Field, target: str, depth: int, nullable: bool) -> None:
-        """A struct in its place; one that may be null is led by a byte that is negative for null."""
+        """Generate lines for a nested struct; a nullable one is preceded by a byte, negative for null."""
         inner = self.name("o")
         if nullable:
             self.run.append(("b", "n"))
@@ -276,7 +286,7 @@ class DecoderSource:
         self.line(depth + nullable, f"{target} = {inner}")
 
     def tagged_struct_lines(self, field: Field, target: str, depth: int) -> None:
-        """Where a struct that may be null is tagged, what leads it is a varint, and 0 is null."""
+        """Generate lines for a nullable struct in a tagged field, which is preceded by a varint, 0 for null."""
         self.line(depth, "n = b[p]; p += 1")
         self.line(depth, "if n > 127: n, p = long_number(b, p - 1)")
         self.line(depth, f"if n <= 0: {target} = None")
@@ -286,7 +296,8 @@ class DecoderSource:
         self.line(depth + 1, f"{target} = {inner}")
 
     def array_lines(self, field: Field, target: str, depth: int, nullable: bool) -> None:
-        """An array: the count, then the items. Every item is taken to need a byte, so that empty ones are bounded too."""
+        """Generate lines for an array: the count, then the items. Each counts as one byte at least, to limit empty
+        ones."""
         self.length("i", "long_length", depth)
         self.null_lines(field.name, target, depth, nullable)
         depth += 1
@@ -314,7 +325,7 @@ class DecoderSource:
             self.line(depth + 1, f"if slice > {SLICE_ITEMS}: slice = 0; yield")
 
     def fixed_array_lines(self, kind: str, size: int, target: str, depth: int) -> None:
-        """An array of numbers is one `struct` call; for few of them it is prepared."""
+        """Generate lines for an array of numbers: one `struct` call, a prepared one if it is short."""
         code = FIXED[kind][0]
         small = f"small_{code}".replace("?", "z")
         self.env.setdefault(small, [struct.Struct(">" + code * n).unpack_from for n in range(_SMALL_MAX + 1)])
@@ -323,7 +334,7 @@ class DecoderSource:
         self.line(depth, f"p += n * {size}" if size > 1 else "p += n")
 
     def smallest(self, item: str | type[Message]) -> int:
-        """The bytes that an item takes at least."""
+        """Return the minimum size of an item."""
         if isinstance(item, str):
             return 1 if self.flexible else 2 if item == "string" else 4
         total = 1 if self.flexible else 0

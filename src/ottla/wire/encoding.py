@@ -1,7 +1,7 @@
-"""Writes the source of a message's encoder for one version, and compiles it.
+"""Compiler of message encoders: generates the Python source for one version and compiles it.
 
-The source collects chunks of bytes: fields of fixed size that follow each other become one `struct` call, which also takes the
-length of the string or array that follows; loops over structs stand in line, as a function call per partition would show.
+The generated code collects chunks of bytes. Consecutive fields of fixed size become one `struct` call, together with
+the length of the string or array after them; loops over structs are inlined to save a call per item.
 """
 
 import struct
@@ -19,13 +19,13 @@ _NULL_ARRAY = b"\xff\xff\xff\xff"
 
 
 def compile_encoder(cls: type[Message], version: int, *, flexible: bool) -> Callable[[Any], bytes]:
-    """The function that turns an instance into bytes."""
+    """Return the function that encodes an instance."""
     compiled: Callable[[Any], bytes] = _compiled(EncoderSource(cls, version, flexible))
     return compiled
 
 
 def compile_sliced_encoder(cls: type[Message], version: int, *, flexible: bool) -> Callable[[Any], SlicedWork[bytes]]:
-    """The same as a generator that gives way after some items, and whose result comes at its end: for answers that are large."""
+    """Like `compile_encoder`, as a generator that yields after `SLICE_ITEMS` items, for large responses."""
     compiled: Callable[[Any], SlicedWork[bytes]] = _compiled(EncoderSource(cls, version, flexible, sliced=True))
     return compiled
 
@@ -37,7 +37,7 @@ def _compiled(source: "EncoderSource") -> Any:
 
 
 class EncoderSource:
-    """The lines of an encoder in the making, and the names that they use."""
+    """The generated lines of an encoder, and the names that they use."""
 
     def __init__(self, cls: type[Message], version: int, flexible: bool, *, sliced: bool = False) -> None:
         self.cls = cls
@@ -45,14 +45,14 @@ class EncoderSource:
         self.flexible = flexible
         self.sliced = sliced
         self.lines: list[str] = []
-        self.run: list[tuple[str, str]] = []  # struct codes and expressions that wait to be packed together
+        self.run: list[tuple[str, str]] = []  # struct codes and expressions to pack together
         self.names = 0
         title = f"{cls.__name__} version {version}"
 
         def absent(name: str) -> ValueError:
-            return ValueError(f"{title} has no field {name}, and it is not one that may be dropped")
+            return ValueError(f"{title} has no field {name}, and it is not ignorable")
 
-        def unfit(error: Exception) -> ValueError:
+        def misfit(error: Exception) -> ValueError:
             return ValueError(f"{title}: a value does not fit its field: {error}")
 
         def too_long(name: str) -> ValueError:
@@ -62,9 +62,16 @@ class EncoderSource:
             return ValueError(f"{title}: {name} is not 16 bytes")
 
         self.env: dict[str, Any] = {
-            "absent": absent, "unfit": unfit, "too_long": too_long, "odd_uuid": odd_uuid, "join": b"".join,
-            "one": ONE_BYTE, "uv": unsigned_varint, "errors": (struct.error, AttributeError, TypeError, OverflowError), "pack": struct.pack,
-        }  # fmt: skip
+            "absent": absent,
+            "misfit": misfit,
+            "too_long": too_long,
+            "odd_uuid": odd_uuid,
+            "join": b"".join,
+            "one": ONE_BYTE,
+            "uv": unsigned_varint,
+            "errors": (struct.error, AttributeError, TypeError, OverflowError),
+            "pack": struct.pack,
+        }
 
     def text(self) -> str:
         self.struct_lines(self.cls, "o", "a", 2)
@@ -75,7 +82,7 @@ class EncoderSource:
             *(["    slice = 0", "    yield"] if self.sliced else []),
             "    try:",
         ]
-        tail = ["    except errors as error: raise unfit(error) from error", "    return join(c)", ""]
+        tail = ["    except errors as error: raise misfit(error) from error", "    return join(c)", ""]
         return "\n".join([*head, *self.lines, "        pass", *tail])
 
     def line(self, depth: int, text: str) -> None:
@@ -91,7 +98,7 @@ class EncoderSource:
         return name
 
     def constant(self, value: Any) -> str:
-        """An expression for a default: a literal where there is one."""
+        """Return an expression for a default value: a literal if possible."""
         if value is None or isinstance(value, bool | int | float | str | bytes):
             return repr(value)
         name = self.name("default")
@@ -99,7 +106,7 @@ class EncoderSource:
         return name
 
     def flush(self, out: str, depth: int, *, varint: str = "") -> None:
-        """Pack the waiting run; `varint` names a number that follows it, which is one byte nearly always."""
+        """Pack the pending run; `varint` names a number after it, which nearly always takes one byte."""
         codes = "".join([code for code, _ in self.run])
         values = ", ".join([value for _, value in self.run])
         self.run = []
@@ -112,7 +119,7 @@ class EncoderSource:
             self.line(depth, f"{out}({self.packer(codes)}({values}))")
 
     def struct_lines(self, cls: type[Message], var: str, out: str, depth: int) -> None:
-        """The lines that append a struct, which the variable `var` holds, to the chunks of `out`."""
+        """Generate lines that append the struct in the variable `var` to the chunks of `out`."""
         tagged = []
         for field in cls.FIELDS:
             if not field.in_version(self.version):
@@ -130,7 +137,7 @@ class EncoderSource:
         self.flush(out, depth)
 
     def differs(self, field: Field, value: str) -> str:
-        """An expression that is true where a value is not the default."""
+        """Return an expression that is true if a value is not the default."""
         if field.default is None:
             return f"{value} is not None"
         if field.type == "array":
@@ -141,7 +148,7 @@ class EncoderSource:
         return f"{value} != {self.constant(field.default)}"
 
     def tagged_lines(self, fields: list[Field], var: str, out: str, depth: int) -> None:
-        """Tagged fields are written where they differ from their defaults, each with its tag and size."""
+        """Generate lines for tagged fields, which are written with tag and size if they differ from their defaults."""
         tags, chunks, append, size = self.name("tags"), self.name("c"), self.name("a"), self.name("s")
         self.line(depth, f"{tags} = []")
         for field in fields:
@@ -161,13 +168,13 @@ class EncoderSource:
         self.line(depth, f"else: {out}({ONE_BYTE[0]!r})")
 
     def value_lines(self, field: Field, value: str, out: str, depth: int) -> None:
-        """The lines for one field; what has a fixed size only joins the run."""
+        """Generate lines for one field; a field of fixed size is added to the pending run."""
         nullable = field.nullable_in(self.version)
         if field.type in FIXED:
             if field.type == "uuid":
                 self.line(
                     depth, f"if len({value}) != 16: raise odd_uuid({field.name!r})"
-                )  # `struct` would cut or pad it
+                )  # `struct` would truncate or pad it
             self.run.append((FIXED[field.type][0], value))
         elif field.type == "struct":
             self.inner_struct_lines(field, value, out, depth, null=_NULL_STRUCT if nullable else None)
@@ -177,7 +184,7 @@ class EncoderSource:
             self.bytes_lines(field.type, field.name, value, out, depth, nullable)
 
     def length(self, out: str, depth: int, code: str) -> None:
-        """Append the run and the length `n`: as it is in code's size, or one more as a varint, so that 0 is null."""
+        """Append the pending run and the length `n`, as a number of this type or, in flexible versions, as a varint."""
         if self.flexible:
             self.flush(out, depth, varint="n")
         else:
@@ -185,7 +192,7 @@ class EncoderSource:
             self.flush(out, depth)
 
     def bytes_lines(self, kind: str, name: str, value: str, out: str, depth: int, nullable: bool) -> None:
-        """A string, bytes or records: the length, then the bytes."""
+        """Generate lines for a string, bytes or records: the length, then the bytes."""
         more, null = (" + 1", "0") if self.flexible else ("", "-1")
         self.line(depth, f"v = {value}")
         if nullable:
@@ -201,7 +208,7 @@ class EncoderSource:
         self.line(depth, f"{out}(v)")
 
     def inner_struct_lines(self, field: Field, value: str, out: str, depth: int, null: bytes | None) -> None:
-        """A struct in its place; one that may be null is led by a byte: `null`, or 1."""
+        """Generate lines for a nested struct; a nullable one is preceded by a byte: `null`, or 1."""
         inner = self.name("o")
         self.flush(out, depth)
         self.line(depth, f"{inner} = {value}")
@@ -213,7 +220,7 @@ class EncoderSource:
         self.struct_lines(field.item, inner, out, depth)
 
     def array_lines(self, field: Field, value: str, out: str, depth: int, nullable: bool) -> None:
-        """An array: the count, then the items."""
+        """Generate lines for an array: the count, then the items."""
         self.line(depth, f"v = {value}")
         if isinstance(field.item, str) and field.item in FIXED:
             self.flush(out, depth)
@@ -240,7 +247,7 @@ class EncoderSource:
             self.line(depth + 1, f"if slice > {SLICE_ITEMS}: slice = 0; yield")
 
     def fixed_array_lines(self, field: Field, out: str, depth: int, nullable: bool) -> None:
-        """An array of numbers is one `struct` call; for few of them it is prepared, and includes the count."""
+        """Generate lines for an array of numbers: one `struct` call, a prepared one with the count if it is short."""
         code = FIXED[field.item][0]
         count, more = ("B", 1) if self.flexible else ("i", 0)
         small = f"small_{count}{code}".replace("?", "z")

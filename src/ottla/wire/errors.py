@@ -19,8 +19,8 @@ class RecordError(NamedTuple):
 class BatchRejected(ApiError):
     """A batch was rejected; none of its records is written.
 
-    `message` is sent to the client: as in Apache Kafka, only for single records and invalid sizes. `reason` is for the broker's log.
-    `has_log_start` says whether the response contains the partition's log start offset.
+    `message` is sent to the client: as in Apache Kafka, only for single records and invalid sizes. `reason` is for the
+    broker's log. `has_log_start` says whether the response contains the partition's log start offset.
     """
 
     def __init__(

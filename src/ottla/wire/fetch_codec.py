@@ -1,6 +1,6 @@
-"""Fetch by hand: requests are read where they were received, answers are parts of which the records are never copied.
+"""Hand-written codec of Fetch: requests are parsed in the receive buffer, responses are packed around their records.
 
-The declared codec (`messages/fetch.py`) says the same; a property test holds the two together.
+Records are never copied. A property test holds this codec and the compiled one (`messages/fetch.py`) together.
 """
 
 from collections.abc import Sequence
@@ -19,9 +19,9 @@ SESSIONS_MIN_VERSION = 7
 RACK_MIN_VERSION = 11
 REPLICA_STATE_TAG = 1
 PARTITIONS_MAX = 50_000
-"""In one request. Kafka has no such limit, and its clients do not come near it: a broker leads some thousands."""
+"""Upper limit of the partitions of one request. Kafka has none; a broker leads some thousands."""
 PARTITIONS_PER_SLICE = 200
-"""Answers of partitions, between two pauses."""
+"""Partitions packed per time slice."""
 
 _i16 = Struct(">h").unpack_from
 _i32 = Struct(">i").unpack_from
@@ -35,22 +35,22 @@ _partitions_9 = Struct(">iiqqi")
 _partitions_5 = Struct(">iqqi")
 _partitions_4 = Struct(">iqi")
 
-_one_wish_with_id = Struct(">B16sBiiqiqi5s").unpack_from
+_single_with_id = Struct(">B16sBiiqiqi5s").unpack_from
 ONE_WITH_ID_BYTES = 1 + 16 + 1 + 32 + 5
 _NOTHING_ELSE = b"\0\0\1\1\0"
-"""No tags of the partition and of the topic, nothing forgotten, no rack, no tags."""
+"""No tags of the partition and the topic, no forgotten topics, no rack, no tags."""
 
 _new_tuple = tuple.__new__
-"""A NamedTuple's own `__new__` is a Python function, which costs as much as the tuple."""
+"""Skips `NamedTuple.__new__`, a Python function that takes as long as creating the tuple."""
 
 PartitionFetch = tuple[int, int, int, int, int]
-"""Partition index, the leader epoch that the client knows, fetch offset, last fetched epoch, most bytes."""
+"""Partition index, the client's leader epoch, fetch offset, last fetched epoch, maximum bytes."""
 TopicFetch = tuple[bytes, list[PartitionFetch]]
-"""Topic id (from version 13 on) or name, and its partitions."""
+"""Topic id (version 13 and later) or name, and its partitions."""
 
 
 class ParsedFetch(NamedTuple):
-    """What a Fetch request asks for."""
+    """The fields of a Fetch request."""
 
     replica_id: int
     max_wait_ms: int
@@ -64,16 +64,16 @@ class ParsedFetch(NamedTuple):
 
 
 def read_fetch(buffer: bytearray, view: memoryview, position: int, end: int, version: int) -> ParsedFetch:
-    """A Fetch request of version 4 to 18. The rack and the epoch of a follower are not looked at here."""
+    """Parse a Fetch request of version 4 to 18. The rack and a follower's epoch are skipped."""
     if position + 21 > end:
-        raise MalformedMessage("a Fetch request that ends before its topics")
+        raise MalformedMessage("the Fetch request ends before its topics")
     replica_id, session_id, session_epoch = -1, 0, -1
     if version >= REPLICA_STATE_MIN_VERSION:
         max_wait_ms, min_bytes, max_bytes, isolation, session_id, session_epoch = _limits(buffer, position)
         position += 21
     elif version >= SESSIONS_MIN_VERSION:
         if position + 25 > end:
-            raise MalformedMessage("a Fetch request that ends before its topics")
+            raise MalformedMessage("the Fetch request ends before its topics")
         replica_id, max_wait_ms, min_bytes, max_bytes, isolation, session_id, session_epoch = _limits_with_replica(
             buffer, position
         )
@@ -82,8 +82,8 @@ def read_fetch(buffer: bytearray, view: memoryview, position: int, end: int, ver
         replica_id, max_wait_ms, min_bytes, max_bytes, isolation = _limits_without_session(buffer, position)
         position += 17
     if version >= TOPIC_IDS_MIN_VERSION and end - position == ONE_WITH_ID_BYTES:
-        # One topic with one partition, and nothing else: one unpack instead of a dozen steps, which take 2.5 µs.
-        topic_count, topic, partition_count, index, leader_epoch, offset, last_epoch, _, most, rest = _one_wish_with_id(
+        # One topic with one partition and nothing else: one unpack instead of a dozen steps saves 2.5 µs.
+        topic_count, topic, partition_count, index, leader_epoch, offset, last_epoch, _, most, rest = _single_with_id(
             buffer, position
         )
         if topic_count == 2 and partition_count == 2 and rest == _NOTHING_ELSE:
@@ -115,7 +115,7 @@ def read_fetch(buffer: bytearray, view: memoryview, position: int, end: int, ver
 
 
 def _replica_in_tags(buffer: bytearray, position: int, end: int) -> int:
-    """From version 15 on a follower says in a tagged field who it is."""
+    """Return the id of a follower, which version 15 and later send in a tagged field; -1 for consumers."""
     count, position = read_uvarint(buffer, position, end)
     for _ in range(count):
         tag, position = read_uvarint(buffer, position, end)
@@ -129,7 +129,7 @@ def _replica_in_tags(buffer: bytearray, position: int, end: int) -> int:
 def _read_flexible(
     buffer: bytearray, view: memoryview, position: int, end: int, version: int
 ) -> tuple[list[TopicFetch], list[tuple[bytes, list[int]]], int]:
-    """Topics, what is forgotten, and where the tags of the request begin."""
+    """Parse topics and forgotten topics; also return where the tags of the request begin."""
     topic_count, position = read_uvarint(buffer, position, end)
     topics: list[TopicFetch] = []
     total = 0
@@ -138,7 +138,7 @@ def _read_flexible(
         partition_count, position = read_uvarint(buffer, position, end)
         total += partition_count + 1
         if total > PARTITIONS_MAX:
-            raise MalformedMessage(f"a Fetch request for more than {PARTITIONS_MAX} partitions")
+            raise MalformedMessage(f"the Fetch request names more than {PARTITIONS_MAX} partitions")
         partitions, position = _flexible_partitions(buffer, view, position, end, partition_count - 1)
         topics.append((topic, partitions))
         position = skip_tags(buffer, position, end)
@@ -149,7 +149,7 @@ def _read_flexible(
         count, position = read_uvarint(buffer, position, end)
         total += count + 1
         if total > PARTITIONS_MAX:
-            raise MalformedMessage(f"a Fetch request for more than {PARTITIONS_MAX} partitions")
+            raise MalformedMessage(f"the Fetch request names more than {PARTITIONS_MAX} partitions")
         indexes, position = _indexes(buffer, position, end, count - 1)
         forgotten.append((topic, indexes))
         position = skip_tags(buffer, position, end)
@@ -160,7 +160,7 @@ def _read_flexible(
 def _flexible_partitions(
     buffer: bytearray, view: memoryview, position: int, end: int, count: int
 ) -> tuple[list[PartitionFetch], int]:
-    """Those of one topic; at once where none of them has tags, which takes a fifth of the time."""
+    """Parse the partitions of one topic. Without tags one call unpacks them all, in a fifth of the time."""
     stop = position + _PARTITION_12_BYTES * count
     if count > 0 and stop <= end and not any(view[position + _PARTITION_12_BYTES - 1 : stop : _PARTITION_12_BYTES]):
         return [
@@ -170,7 +170,7 @@ def _flexible_partitions(
     partitions: list[PartitionFetch] = []
     for _ in range(count):
         if position + _PARTITION_12_BYTES > end:
-            raise MalformedMessage("a Fetch request that ends inside a partition")
+            raise MalformedMessage("the Fetch request ends inside a partition")
         index, leader_epoch, offset, last_epoch, _, most = _partition_12(buffer, position)
         partitions.append((index, leader_epoch, offset, last_epoch, most))
         position = skip_tags(buffer, position + _PARTITION_12_BYTES - 1, end)
@@ -183,34 +183,34 @@ def _topic(buffer: bytearray, view: memoryview, position: int, end: int, version
         size, position = read_uvarint(buffer, position, end)
     stop = position + size - 1
     if stop > end or stop < position:
-        raise MalformedMessage("a topic that is longer than its request")
+        raise MalformedMessage("topic extends past the end of the Fetch request")
     return bytes(view[position:stop]), stop
 
 
 def _indexes(buffer: bytearray, position: int, end: int, count: int) -> tuple[list[int], int]:
     if count < 0 or position + 4 * count > end:
-        raise MalformedMessage("a list that is longer than its request")
+        raise MalformedMessage("list extends past the end of the Fetch request")
     return [_i32(buffer, position + 4 * i)[0] for i in range(count)], position + 4 * count
 
 
 def _read_plain(
     buffer: bytearray, view: memoryview, position: int, end: int, version: int
 ) -> tuple[list[TopicFetch], list[tuple[bytes, list[int]]]]:
-    """Versions 4 to 11, whose sizes are of fixed width."""
+    """Parse versions 4 to 11, whose lengths have a fixed width."""
     count, position = _plain_count(buffer, position, end)
     topics: list[TopicFetch] = []
     total = 0
-    form = _partitions_9 if version >= 9 else _partitions_5 if version >= 5 else _partitions_4
+    layout = _partitions_9 if version >= 9 else _partitions_5 if version >= 5 else _partitions_4
     for _ in range(count):
         topic, position = _plain_topic(buffer, view, position, end)
         partition_count, position = _plain_count(buffer, position, end)
         total += partition_count + 1
         if total > PARTITIONS_MAX:
-            raise MalformedMessage(f"a Fetch request for more than {PARTITIONS_MAX} partitions")
-        stop = position + form.size * partition_count
+            raise MalformedMessage(f"the Fetch request names more than {PARTITIONS_MAX} partitions")
+        stop = position + layout.size * partition_count
         if stop > end:
-            raise MalformedMessage("a Fetch request that ends inside a partition")
-        rows = form.iter_unpack(view[position:stop])
+            raise MalformedMessage("the Fetch request ends inside a partition")
+        rows = layout.iter_unpack(view[position:stop])
         if version >= 9:
             partitions = [(index, leader_epoch, offset, -1, most) for index, leader_epoch, offset, _, most in rows]
         else:
@@ -225,7 +225,7 @@ def _read_plain(
             count_of_topic, position = _plain_count(buffer, position, end)
             total += count_of_topic + 1
             if total > PARTITIONS_MAX:
-                raise MalformedMessage(f"a Fetch request for more than {PARTITIONS_MAX} partitions")
+                raise MalformedMessage(f"the Fetch request names more than {PARTITIONS_MAX} partitions")
             indexes, position = _indexes(buffer, position, end, count_of_topic)
             forgotten.append((topic, indexes))
     if version >= RACK_MIN_VERSION:
@@ -235,24 +235,24 @@ def _read_plain(
 
 def _plain_count(buffer: bytearray, position: int, end: int) -> tuple[int, int]:
     if position + 4 > end:
-        raise MalformedMessage("a message that ends where a list should be")
+        raise MalformedMessage("the message ends before a list")
     count = _i32(buffer, position)[0]
     if count < 0 or count > end - position:
-        raise MalformedMessage("a list that is longer than its message")
+        raise MalformedMessage("list extends past the end of the message")
     return count, position + 4
 
 
 def _plain_topic(buffer: bytearray, view: memoryview, position: int, end: int) -> tuple[bytes, int]:
     if position + 2 > end:
-        raise MalformedMessage("a message that ends where a string should be")
+        raise MalformedMessage("the message ends before a string")
     stop = position + 2 + _i16(buffer, position)[0]
     if stop > end or stop < position + 2:
-        raise MalformedMessage("a string that is longer than its message")
+        raise MalformedMessage("string extends past the end of the message")
     return bytes(view[position + 2 : stop]), stop
 
 
 class PartitionFetchResult(NamedTuple):
-    """What is said of one partition. `record_bytes` of records follow it, or null where that is -1."""
+    """The result for one partition. It is followed by `record_bytes` of records, or by null if that is -1."""
 
     partition: int
     error: int
@@ -260,19 +260,19 @@ class PartitionFetchResult(NamedTuple):
     last_stable_offset: int
     log_start_offset: int
     aborted: tuple[tuple[int, int], ...] | None
-    """(producer id, first offset) of aborted transactions; None where the client did not ask to know."""
+    """Producer id and first offset of aborted transactions; None unless the client reads committed records only."""
     record_bytes: int
     tags: bytes = b"\0"
-    """The section of tagged fields, from version 12 on: see `diverging_epoch` and `current_leader`."""
+    """The tagged fields of version 12 and later: see `diverging_epoch` and `current_leader`."""
 
 
 def diverging_epoch(epoch: int, end_offset: int) -> bytes:
-    """Tags that say where the log that the client has read parts from this one."""
+    """Return the tagged field with the epoch and offset where the client's log diverges from this one."""
     return b"\1\0\x0d" + _epoch_end(epoch, end_offset, 0)
 
 
 def current_leader(leader_id: int, leader_epoch: int) -> bytes:
-    """Tags that say who leads the partition."""
+    """Return the tagged field with the partition's leader."""
     return b"\1\1\x09" + _leader(leader_id, leader_epoch, 0)
 
 
@@ -280,8 +280,8 @@ _frame_start = Struct(">ii").pack
 _flexible_start = Struct(">BihiB").pack
 _plain_start_7 = Struct(">ihii").pack
 _plain_start_4 = Struct(">ii").pack
-_answer = Struct(">ihqqq").pack
-_answer_4 = Struct(">ihqq").pack
+_result = Struct(">ihqqq").pack
+_result_4 = Struct(">ihqq").pack
 _without_records = Struct(">ihqqqBiB").pack
 _i32_pack = Struct(">i").pack
 _i16_pack = Struct(">h").pack
@@ -290,7 +290,7 @@ _epoch_end = Struct(">iqb").pack
 _leader = Struct(">iib").pack
 _one_with_id = Struct(">iiBihiB16sBihqqqBi").pack
 _ONE_BYTES = 70
-"""Such an answer without its own size, its records and their size, and the partition's tags."""
+"""Size of such a response without its frame size, the records and their length, and the partition's tags."""
 _NULL_ARRAY = b"\xff\xff\xff\xff"
 
 
@@ -301,8 +301,10 @@ def pack_fetch_response(
     session_id: int,
     topics: list[tuple[bytes, list[PartitionFetchResult]]],
 ) -> list[bytes]:
-    """The frame as pieces: one before each partition's records, and one behind the last. Between piece i and i + 1 belong the
-    records of the i-th partition that has any (`record_bytes` > 0)."""
+    """Pack the frame in pieces: one before the records of each partition, and one after the last records.
+
+    The records of the i-th partition that has any (`record_bytes` > 0) belong between the pieces i and i + 1.
+    """
     if (
         version >= TOPIC_IDS_MIN_VERSION
         and len(topics) == 1
@@ -324,14 +326,14 @@ def pack_single_fetch_response(
     aborted: tuple[tuple[int, int], ...] | None,
     record_bytes: int,
 ) -> Sequence[bytes]:
-    """The pieces before and behind the records of one partition that has some, of a request without a session."""
-    answer = _new_tuple(
+    """Pack the pieces before and after the records of a single partition, for a request without a session."""
+    result = _new_tuple(
         PartitionFetchResult,
         (partition, 0, high_watermark, high_watermark, log_start_offset, aborted, record_bytes, b"\0"),
     )
     if version >= TOPIC_IDS_MIN_VERSION and aborted is None:
-        return _pack_one(correlation_id, 0, 0, topic, answer)
-    return pack_fetch_response(version, correlation_id, 0, 0, [(topic, [answer])])
+        return _pack_one(correlation_id, 0, 0, topic, result)
+    return pack_fetch_response(version, correlation_id, 0, 0, [(topic, [result])])
 
 
 def pack_fetch_response_in_slices(
@@ -341,7 +343,7 @@ def pack_fetch_response_in_slices(
     session_id: int,
     topics: list[tuple[bytes, list[PartitionFetchResult]]],
 ) -> SlicedWork[list[bytes]]:
-    """As `pack_fetch_response`, of many partitions."""
+    """Like `pack_fetch_response`, in time slices, for many partitions."""
     pack = _pack_flexible if version >= FLEXIBLE_FROM else _pack_plain
     pieces, record_bytes = yield from pack(version, error, session_id, topics)
     pieces[0] = _frame_start(4 + sum(map(len, pieces)) + record_bytes, correlation_id) + pieces[0]
@@ -349,10 +351,10 @@ def pack_fetch_response_in_slices(
 
 
 def _pack_one(
-    correlation_id: int, error: int, session_id: int, topic: bytes, answer: PartitionFetchResult
+    correlation_id: int, error: int, session_id: int, topic: bytes, result: PartitionFetchResult
 ) -> tuple[bytes, bytes]:
-    """One topic, by its id, with one partition and nothing aborted: what most answers hold, in one pack."""
-    partition, own_error, high_watermark, last_stable_offset, log_start_offset, _, record_bytes, tags = answer
+    """Pack one topic id with one partition and no aborted transactions, as in most responses, with one call."""
+    partition, own_error, high_watermark, last_stable_offset, log_start_offset, _, record_bytes, tags = result
     size = unsigned_varint(record_bytes + 1)
     frame_bytes = _ONE_BYTES + len(size) + max(record_bytes, 0) + len(tags)
     head = _one_with_id(
@@ -379,19 +381,19 @@ def _pack_one(
 def _pack_flexible(
     version: int, error: int, session_id: int, topics: list[tuple[bytes, list[PartitionFetchResult]]]
 ) -> SlicedWork[tuple[list[bytes], int]]:
-    """The pieces, and how many bytes of records belong between them."""
+    """Return the pieces, and the total size of the records between them."""
     pieces: list[bytes] = []
     packed = record_bytes = 0
     now = bytearray(_flexible_start(0, 0, error, session_id, 0)[:-1])
     now += unsigned_varint(len(topics) + 1)
-    for topic, answers in topics:
+    for topic, results in topics:
         if version < TOPIC_IDS_MIN_VERSION:
             now += unsigned_varint(len(topic) + 1)
         now += topic
-        now += unsigned_varint(len(answers) + 1)
-        for answer in answers:
-            partition, own_error, high_watermark, last_stable_offset, log_start_offset, aborted, size, tags = answer
-            if size <= 0 and not aborted:  # as most are, where there are many
+        now += unsigned_varint(len(results) + 1)
+        for result in results:
+            partition, own_error, high_watermark, last_stable_offset, log_start_offset, aborted, size, tags = result
+            if size <= 0 and not aborted:  # as most partitions of a large response
                 now += _without_records(
                     partition,
                     own_error,
@@ -403,7 +405,7 @@ def _pack_flexible(
                     size + 1,
                 )
             else:
-                now += _answer(partition, own_error, high_watermark, last_stable_offset, log_start_offset)
+                now += _result(partition, own_error, high_watermark, last_stable_offset, log_start_offset)
                 if aborted is None:
                     now += b"\0"
                 else:
@@ -429,28 +431,28 @@ def _pack_flexible(
 def _pack_plain(
     version: int, error: int, session_id: int, topics: list[tuple[bytes, list[PartitionFetchResult]]]
 ) -> SlicedWork[tuple[list[bytes], int]]:
-    """As `_pack_flexible`, up to version 11."""
+    """Like `_pack_flexible`, for versions up to 11."""
     pieces: list[bytes] = []
     packed = record_bytes = 0
     if version >= SESSIONS_MIN_VERSION:
         now = bytearray(_plain_start_7(0, error, session_id, len(topics)))
     else:
         now = bytearray(_plain_start_4(0, len(topics)))
-    for topic, answers in topics:
-        now += _i16_pack(len(topic)) + topic + _i32_pack(len(answers))
-        for answer in answers:
-            now += _answer(*answer[:5]) if version >= 5 else _answer_4(*answer[:4])
-            if answer.aborted is None:
+    for topic, results in topics:
+        now += _i16_pack(len(topic)) + topic + _i32_pack(len(results))
+        for result in results:
+            now += _result(*result[:5]) if version >= 5 else _result_4(*result[:4])
+            if result.aborted is None:
                 now += _NULL_ARRAY
             else:
-                now += _i32_pack(len(answer.aborted))
-                for aborted in answer.aborted:
+                now += _i32_pack(len(result.aborted))
+                for aborted in result.aborted:
                     now += _pair(*aborted)
             if version >= RACK_MIN_VERSION:
                 now += _NULL_ARRAY  # no preferred read replica: -1
-            now += _i32_pack(answer.record_bytes)
-            if answer.record_bytes > 0:
-                record_bytes += answer.record_bytes
+            now += _i32_pack(result.record_bytes)
+            if result.record_bytes > 0:
+                record_bytes += result.record_bytes
                 pieces.append(bytes(now))
                 now = bytearray()
             packed += 1

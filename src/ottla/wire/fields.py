@@ -1,8 +1,8 @@
-"""How a field of a message is declared: one specifier per wire type, with the versions that carry it.
+"""Field specifiers for message declarations: one function per wire type.
 
-Versions are written as Kafka's schemas write them: "3" is one version, "3-5" a range, "3+" from 3 on.
-The specifiers claim to return the field's value so that `mypy` checks defaults against annotations; what they
-return is a `Field`, which the metaclass of `Message` collects.
+Versions are written as in Kafka's schemas: "3" is one version, "3-5" a range, "3+" means 3 and later. The declared
+return type of a specifier is that of the field's value, so that mypy checks defaults against annotations; the actual
+result is a `Field`, which the metaclass of `Message` collects.
 """
 
 from collections.abc import Callable
@@ -12,10 +12,10 @@ from ottla.base.ids import ZERO_UUID, Uuid
 from ottla.base.ports import Buffer
 
 VERSION_MAX = 32767
-"""The end of an open range: versions are 16-bit numbers."""
+"""Last version of an open range: versions are 16-bit numbers."""
 
 Versions = tuple[int, int]
-"""The first and last version, both included."""
+"""First and last version, both inclusive."""
 
 NO_VERSIONS: Versions = (0, -1)
 
@@ -30,13 +30,13 @@ FIXED: dict[str, tuple[str, int]] = {
     "f64": ("d", 8),
     "uuid": ("16s", 16),
 }
-"""The types whose size never changes: their `struct` code and size."""
+"""Types of fixed size: their `struct` code and size."""
 
 T = TypeVar("T")
 
 
 def parse_versions(text: str) -> Versions:
-    """Read "3", "3-5", "3+" or "none"."""
+    """Parse "3", "3-5", "3+" or "none"."""
     if text == "none":
         return NO_VERSIONS
     if text.endswith("+"):
@@ -46,7 +46,7 @@ def parse_versions(text: str) -> Versions:
 
 
 class Field:
-    """One field of a message: what it is on the wire, in which versions, and what it is where it is missing."""
+    """One field of a message: its wire type, versions and default."""
 
     __slots__ = ("default", "ignorable", "item", "name", "nullable", "tag", "tagged", "type", "versions")
 
@@ -61,7 +61,7 @@ class Field:
         ignorable: bool,
         item: Any = None,
     ) -> None:
-        self.name = ""  # the metaclass knows it
+        self.name = ""  # set by the metaclass
         self.type = type_name
         self.versions = parse_versions(versions)
         self.default = default
@@ -151,7 +151,7 @@ def binary(
     tagged: str = "",
     ignorable: bool = False,
 ) -> bytes:
-    """Opaque bytes, copied out of the buffer when they are read."""
+    """Opaque bytes, copied from the buffer when decoded."""
     return cast(bytes, Field("binary", versions, default, nullable, tag, tagged, ignorable))
 
 
@@ -164,7 +164,7 @@ def batches(
     tagged: str = "",
     ignorable: bool = False,
 ) -> Buffer:
-    """Record batches: read as a slice of the buffer, not copied; written from any buffer."""
+    """Record batches: decoded as a view of the buffer, encoded from any buffer."""
     return cast(Buffer, Field("batches", versions, default, nullable, tag, tagged, ignorable))
 
 
@@ -178,7 +178,7 @@ def array(
     tagged: str = "",
     ignorable: bool = False,
 ) -> list[T]:
-    """A list of structs, or of a primitive type named by its specifier; `default=()` means a new empty list."""
+    """A list of structs, or of a primitive type given by its specifier; `default=()` means a new empty list."""
     item_type = item if isinstance(item, type) else item.__name__
     return cast(list[T], Field("array", versions, default, nullable, tag, tagged, ignorable, item_type))
 
@@ -194,6 +194,6 @@ def struct(
     tagged: str = "",
     ignorable: bool = False,
 ) -> T:
-    """A struct in its place; `factory=` the struct's class says that its default is the struct of all defaults."""
+    """A nested struct; `factory=` the struct's class makes its default the struct of all defaults."""
     default_value = () if factory is not None else default
     return cast(T, Field("struct", versions, default_value, nullable, tag, tagged, ignorable, item))

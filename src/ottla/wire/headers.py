@@ -7,42 +7,45 @@ from ottla.wire.errors import MalformedMessage
 _read_fixed = Struct(">hhih").unpack_from
 FIXED_SIZE = 10
 TAGS_MAX = 100
-"""Tagged fields in one place. Kafka takes any number, and its clients send none that brokers of their version do not know."""
+"""Upper limit of the tagged fields of one section. Kafka has none; its clients send only a few."""
 
 
 def read_request_header(
     buffer: bytearray | memoryview | bytes, position: int, end: int
 ) -> tuple[int, int, int, bytes | None, int]:
-    """Key, version, correlation id, client id, and where what follows begins. Tags of a flexible header come next: see `skip_tags`."""
+    """Return API key, version, correlation id, client id, and the position after them.
+
+    In a flexible header the tagged fields come next: see `skip_tags`.
+    """
     if end - position < FIXED_SIZE:
         if end - position < FIXED_SIZE - 2:
-            raise MalformedMessage("a request that ends inside its header")
-        raise MalformedMessage("a request without a client id")
+            raise MalformedMessage("the request ends inside its header")
+        raise MalformedMessage("the request ends before its client id")
     key, version, correlation_id, size = _read_fixed(buffer, position)
     position += FIXED_SIZE
     if size < 0:
         return key, version, correlation_id, None, position
     if position + size > end:
-        raise MalformedMessage("a client id that is longer than its request")
+        raise MalformedMessage(f"client id of {size} bytes extends past the end of the request")
     return key, version, correlation_id, bytes(memoryview(buffer)[position : position + size]), position + size
 
 
 def skip_tags(buffer: bytearray | memoryview | bytes, position: int, end: int) -> int:
-    """The position behind a section of tagged fields, whatever they are."""
+    """Return the position after a section of tagged fields."""
     if position >= end:
-        raise MalformedMessage("a message that ends where its tags should be")
+        raise MalformedMessage("the message ends before its tagged fields")
     count = buffer[position]
     if not count:
         return position + 1
     count, position = read_uvarint(buffer, position, end)
     if count > TAGS_MAX:
-        raise MalformedMessage(f"{count} tagged fields in one place, where {TAGS_MAX} are allowed")
+        raise MalformedMessage(f"{count} tagged fields in one section; the limit is {TAGS_MAX}")
     for _ in range(count):
         _, position = read_uvarint(buffer, position, end)
         size, position = read_uvarint(buffer, position, end)
         position += size
         if position > end:
-            raise MalformedMessage("a tagged field that is longer than its message")
+            raise MalformedMessage(f"tagged field of {size} bytes extends past the end of the message")
     return position
 
 
@@ -55,4 +58,4 @@ def read_uvarint(buffer: bytearray | memoryview | bytes, position: int, end: int
         if byte < 128:
             return value, position
         shift += 7
-    raise MalformedMessage("a number of variable length that does not end")
+    raise MalformedMessage("varint is longer than five bytes, or extends past the end of the message")

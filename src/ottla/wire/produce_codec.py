@@ -1,7 +1,7 @@
-"""Produce by hand: the requests are read where they were received and the answers packed at once.
+"""Hand-written codec of Produce: requests are parsed in the receive buffer, responses are packed with one call.
 
-The declared codec (`messages/produce.py`) says the same; a property test holds the two together. What is out of the ordinary, an
-answer that carries an error above all, is left to the declared codec.
+A property test holds it and the compiled codec (`messages/produce.py`) together. Unusual messages, such as a response
+with an error, are left to the compiled codec.
 """
 
 from struct import Struct
@@ -23,18 +23,18 @@ _single_size = _single.size
 
 BATCH_BYTES_MIN = 61
 EMPTY_PARTS_MAX = 1_000
-"""Partitions that a request may name beyond those that its bytes have batches for: each costs many times its eight bytes."""
+"""Partitions without a batch that a request may name. Each takes eight bytes, and many times as much to process."""
 
 PartitionPart = tuple[int, int, int]
-"""Partition index, and where its records begin and end; (-1, -1) for null."""
+"""Partition index, and start and end position of its records; (-1, -1) for null."""
 TopicPart = tuple[bytes, list[PartitionPart]]
-"""Topic id (from version 13 on) or name, and its partitions."""
+"""Topic id (version 13 and later) or name, and its partitions."""
 ProduceParts = tuple[bytes | None, int, int, list[TopicPart]]
 """Transactional id, acks, timeout in ms, topics."""
 
 
 def read_produce(buffer: bytearray, view: memoryview, position: int, end: int, version: int) -> ProduceParts:
-    """A Produce request of version 3 to 13, by positions in the buffer that it was received in."""
+    """Parse a Produce request of version 3 to 13; records are returned as positions in the receive buffer."""
     if version < FLEXIBLE_FROM:
         return _read_plain(buffer, view, position, end)
     size, position = read_uvarint(buffer, position, end)
@@ -43,7 +43,7 @@ def read_produce(buffer: bytearray, view: memoryview, position: int, end: int, v
         transactional_id = _cut(view, position, position + size - 1, end)
         position += size - 1
     if position + 7 > end:
-        raise MalformedMessage("a Produce request that ends before its topics")
+        raise MalformedMessage("the Produce request ends before its topics")
     acks, timeout_ms = _acks_timeout(buffer, position)
     topic_count, position = read_uvarint(buffer, position + 6, end)
     spare = EMPTY_PARTS_MAX + (end - position) // BATCH_BYTES_MIN - topic_count
@@ -63,14 +63,14 @@ def read_produce(buffer: bytearray, view: memoryview, position: int, end: int, v
         partitions: list[PartitionPart] = []
         for _ in range(partition_count - 1):
             if position + 5 > end:
-                raise MalformedMessage("a Produce request that ends inside a partition")
+                raise MalformedMessage("the Produce request ends inside a partition")
             index = _i32(buffer, position)[0]
             size, position = read_uvarint(buffer, position + 4, end)
             if size:
                 partitions.append((index, position, position + size - 1))
                 position += size - 1
                 if position >= end:
-                    raise MalformedMessage("records that are longer than their request")
+                    raise MalformedMessage("records extend past the end of the Produce request")
             else:
                 partitions.append((index, -1, -1))
             position = skip_tags(buffer, position, end)
@@ -85,9 +85,10 @@ SinglePart = tuple[int, bytes, PartitionPart]
 
 
 def read_single_partition(buffer: bytearray, position: int, end: int) -> SinglePart | None:
-    """A request of version 13 that has no transactional id, one topic with one partition, and no tags: nearly every one.
+    """Parse a request of version 13 with no transactional id, one topic, one partition and no tags, as nearly all are.
 
-    None where it is not that, or not well formed: `read_produce` says which. Three tag sections of one byte each follow the records.
+    Returns None for any other request, valid or not: `read_produce` decides. Three tag sections of one byte each follow
+    the records.
     """
     start = position + _single_size
     if start + 3 > end:
@@ -114,10 +115,10 @@ def read_single_partition(buffer: bytearray, position: int, end: int) -> SingleP
 
 
 def _read_plain(buffer: bytearray, view: memoryview, position: int, end: int) -> ProduceParts:
-    """Versions 3 to 8, whose sizes are of fixed width."""
+    """Parse versions 3 to 8, whose lengths have a fixed width."""
     transactional_id, position = _plain_string(buffer, view, position, end)
     if position + 10 > end:
-        raise MalformedMessage("a Produce request that ends before its topics")
+        raise MalformedMessage("the Produce request ends before its topics")
     acks, timeout_ms = _acks_timeout(buffer, position)
     topic_count = _i32(buffer, position + 6)[0]
     position += 10
@@ -126,7 +127,7 @@ def _read_plain(buffer: bytearray, view: memoryview, position: int, end: int) ->
     for _ in range(topic_count):
         topic, position = _plain_string(buffer, view, position, end)
         if topic is None or position + 4 > end:
-            raise MalformedMessage("a topic without a name or without partitions")
+            raise MalformedMessage("topic without a name or without partitions")
         partition_count = _i32(buffer, position)[0]
         position += 4
         spare -= partition_count if partition_count > 0 else 1
@@ -135,14 +136,14 @@ def _read_plain(buffer: bytearray, view: memoryview, position: int, end: int) ->
         partitions: list[PartitionPart] = []
         for _ in range(partition_count):
             if position + 8 > end:
-                raise MalformedMessage("a Produce request that ends inside a partition")
+                raise MalformedMessage("the Produce request ends inside a partition")
             index, size = _i32_i32(buffer, position)
             position += 8
             if size < 0:
                 partitions.append((index, -1, -1))
                 continue
             if position + size > end:
-                raise MalformedMessage("records that are longer than their request")
+                raise MalformedMessage("records extend past the end of the Produce request")
             partitions.append((index, position, position + size))
             position += size
         topics.append((topic, partitions))
@@ -150,12 +151,14 @@ def _read_plain(buffer: bytearray, view: memoryview, position: int, end: int) ->
 
 
 def _too_many() -> MalformedMessage:
-    return MalformedMessage("more topics and partitions than a request of this size has batches for")
+    return MalformedMessage(
+        f"the Produce request names more than {EMPTY_PARTS_MAX} topics and partitions without batches"
+    )
 
 
 def _plain_string(buffer: bytearray, view: memoryview, position: int, end: int) -> tuple[bytes | None, int]:
     if position + 2 > end:
-        raise MalformedMessage("a message that ends where a string should be")
+        raise MalformedMessage("the message ends before a string")
     size = _i16(buffer, position)[0]
     position += 2
     if size < 0:
@@ -165,14 +168,14 @@ def _plain_string(buffer: bytearray, view: memoryview, position: int, end: int) 
 
 def _cut(view: memoryview, start: int, stop: int, end: int) -> bytes:
     if stop > end or stop < start:
-        raise MalformedMessage("a string that is longer than its message")
+        raise MalformedMessage("string extends past the end of the message")
     return bytes(view[start:stop])
 
 
 Appended = tuple[int, int, int, int]
 """Partition index, base offset, log append time (-1 for create time), log start offset."""
 
-# One topic with one partition is what nearly every answer holds: everything in one pack. The size in front leaves itself out.
+# Nearly every response has one topic with one partition: pack it with one call. The frame size does not count itself.
 _one_with_id = Struct(">iiBB16sBihqqqBBBBiB")
 _pack_one_with_id = _one_with_id.pack
 _ONE_WITH_ID_SIZE = _one_with_id.size - 4
@@ -184,7 +187,7 @@ _i16_pack = Struct(">h").pack
 
 
 def pack_single_produce_response(correlation_id: int, topic: bytes, appended: Appended) -> bytes:
-    """The whole frame of an answer of version 13 about one partition, which went well."""
+    """Pack the frame of a successful response of version 13 with one partition."""
     index, base_offset, append_time_ms, log_start_offset = appended
     return _pack_one_with_id(
         _ONE_WITH_ID_SIZE,
@@ -208,7 +211,7 @@ def pack_single_produce_response(correlation_id: int, topic: bytes, appended: Ap
 
 
 def pack_produce_response(version: int, correlation_id: int, topics: list[tuple[bytes, list[Appended]]]) -> bytes:
-    """The whole frame of an answer in which every partition went well."""
+    """Pack the frame of a response without errors."""
     if version >= TOPIC_IDS_MIN_VERSION and len(topics) == 1 and len(topics[0][1]) == 1:
         topic, (appended,) = topics[0]
         return pack_single_produce_response(correlation_id, topic, appended)

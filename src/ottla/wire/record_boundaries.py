@@ -88,7 +88,8 @@ def find_starts(
 def _append_runs(
     np: Any, data: bytes, position: int, end: int, count: int, found: array[int], *, may_guess: bool
 ) -> tuple[int, int]:
-    """Append the starts that need not be followed one by one; return where the rest begins, and how many records it has."""
+    """Append the starts that need not be followed one by one; return where the rest begins, and how many records it
+    has."""
     while count >= RUN_MIN:
         low, high = data[position], data[position + 1]
         size = _SIZES[low] if low < 128 else _SIZES[low] + (high << 6)
@@ -115,10 +116,11 @@ def _append_runs(
 def guess_boundaries(np: Any, data: bytes | memoryview, record_count: int, *, same_timestamp: bool = False) -> Column:
     """Return where each record starts, and where the last one ends.
 
-    Before a record stands the header count of the record before it, and after its length its attributes; both are 0 as a rule. So every
-    position between two such zeros is a guess. A guess is right if it is where the one before it ends: from the first record on there
-    is only one chain, so a complete chain of `record_count` records is the same that following the lengths would find.
-    Raises FastPathMiss if there is none. `same_timestamp` is a hint that all timestamp deltas are 0, which excludes more wrong guesses.
+    Before a record stands the header count of the record before it, and after its length its attributes; both are 0 as
+    a rule. So every position between two such zeros is a guess. A guess is right if it is where the one before it ends:
+    from the first record on there is only one chain, so a complete chain of `record_count` records is the same that
+    following the lengths would find. Raises FastPathMiss if there is none. `same_timestamp` is a hint that all
+    timestamp deltas are 0, which excludes more wrong guesses.
     """
     end = len(data)
     if not RECORD_BYTES_MIN * record_count <= end <= GUESS_BYTES_MAX:
@@ -159,7 +161,8 @@ def _follow(np: Any, bounds: Column, sizes: Column, gaps: Column) -> Column:
 
 
 def _positions_of_sparse(np: Any, flags: Column) -> Column:
-    """Return `flags.nonzero()[0]`, in half the time if few are set: eight are tested at a time, and rarely two of those are set."""
+    """Return `flags.nonzero()[0]`, in half the time if few are set: eight are tested at a time, and rarely two of those
+    are set."""
     eights = flags.view(np.uint64)
     at = (eights != 0).nonzero()[0]
     found = eights[at]
@@ -180,7 +183,8 @@ def _positions_of_sparse(np: Any, flags: Column) -> Column:
 
 @lru_cache(1)
 def prefix_sizes(np: Any) -> Column:
-    """Return the size of something that begins with its length, including the length, by its first two bytes (little-endian).
+    """Return the size of something that begins with its length, including the length, by its first two bytes
+    (little-endian).
 
     `NO_SIZE` if the length is negative, takes three bytes, or takes two bytes though one is enough.
     """

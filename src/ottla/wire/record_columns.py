@@ -1,7 +1,8 @@
 """Stats of the records of a large batch, computed with NumPy for all of them together.
 
-Three functions, from the fastest and most special to the most general: `collect_stats_uniform` (records of one form), `collect_stats_plain`
-(records without headers, as most clients send them) and `_column_stats` (any records). See ADR 6 for what each of them saves.
+Three functions, from the fastest and most special to the most general: `collect_stats_uniform` (records of one form),
+`collect_stats_plain` (records without headers, as most clients send them) and `_column_stats` (any records). See ADR 6
+for what each of them saves.
 """
 
 from __future__ import annotations
@@ -95,12 +96,12 @@ def _column_stats(np: Any, data: bytes | memoryview, bounds: Column, *, check_of
 
 
 def collect_stats_plain(np: Any, data: bytes | memoryview, bounds: Column) -> RecordStats:
-    """Return the stats of plain records: no headers, keys all null or all of one length, offset deltas 0, 1, 2, ..., timestamp deltas
-    of one byte. Raises FastPathMiss if they are not.
+    """Return the stats of plain records: no headers, keys all null or all of one length, offset deltas 0, 1, 2, ...,
+    timestamp deltas of one byte. Raises FastPathMiss if they are not.
 
-    `bounds` are guessed, which proves that the byte before each of them, the header count, is 0, and that lengths take one or two bytes,
-    as few as possible. The eight bytes after the length, which hold all fields before the value, are compared with what they are in such
-    records.
+    `bounds` are guessed, which proves that the byte before each of them, the header count, is 0, and that lengths take
+    one or two bytes, as few as possible. The eight bytes after the length, which hold all fields before the value, are
+    compared with what they are in such records.
     """
     end, starts = len(data), bounds[:-1]
     sizes = bounds[1:] - starts
@@ -130,8 +131,9 @@ def _length_sizes(np: Any) -> Column:
 
 @lru_cache(64)
 def _plain_words(np: Any, key: int, record_count: int) -> tuple[Column, Column, Column, Column]:
-    """Return for the first eight bytes after the length of each plain record: the bits to compare if all timestamp deltas are 0, and if
-    they are only small; what those bits are; and how many bytes the fields before the value's length take."""
+    """Return for the first eight bytes after the length of each plain record: the bits to compare if all timestamp
+    deltas are 0, and if they are only small; what those bits are; and how many bytes the fields before the value's
+    length take."""
     for size in TABLE_SIZES:
         if record_count <= size:
             strict, loose, expected, field_sizes = _plain_table(np, key, size)

@@ -1,7 +1,7 @@
 """Reading the records inside a batch one after another, in Python.
 
-`scan_records` is the full parser: whatever the faster readers of `record_columns` and `collect_stats_fast` do not understand goes
-through it, and its result is final. All of them agree on valid batches.
+`scan_records` is the full parser: whatever the faster readers of `record_columns` and `collect_stats_fast` do not
+understand goes through it, and its result is final. All of them agree on valid batches.
 """
 
 from collections.abc import Iterator
@@ -45,7 +45,8 @@ class RecordStats(NamedTuple):
 def scan_records(data: bytes | memoryview, record_count: int, *, check_lengths: bool = True) -> Iterator[ScannedRecord]:
     """Yield the records, which must fill `data`; raise MalformedMessage at the first error.
 
-    `check_lengths=False` ignores the length of each record, as Apache Kafka does for compressed batches that it stores unchanged.
+    `check_lengths=False` ignores the length of each record, as Apache Kafka does for compressed batches that it stores
+    unchanged.
     """
     data_end = len(data)
     position = 0

@@ -1,7 +1,7 @@
-"""Messages declared once for all versions; the codec of a version is compiled on first use into straight-line Python.
+"""Message declarations. Each message is declared once; the codec of a version is compiled to Python on first use.
 
-A declaration costs one class at import. Everything else waits until it is needed: `__init__` and `__eq__` until the first
-instance, a version's encoder and decoder until the first message of that version.
+A declaration costs one class at import. `__init__` and `__eq__` are compiled for the first instance, a version's
+encoder and decoder for the first message of that version.
 """
 
 from collections.abc import Callable, Generator
@@ -54,18 +54,18 @@ __all__ = [
 ]
 
 SLICE_ITEMS = 400
-"""Of arrays, between two pauses of a sliced codec."""
+"""Array items that a sliced codec processes per time slice."""
 NEVER = VERSION_MAX
-"""As FLEXIBLE_FROM: no version of this message has compact lengths and tagged fields."""
+"""Value of FLEXIBLE_FROM if no version of the message has compact lengths and tagged fields."""
 
 M = TypeVar("M", bound="Message")
 T = TypeVar("T")
 SlicedWork = Generator[None, None, T]
-"""Work that gives way now and then; its result comes at its end."""
+"""Work that yields after each time slice, and returns its result."""
 
 
 def run_to_end(work: SlicedWork[T]) -> T:
-    """Its result, without giving way."""
+    """Run sliced work without pauses and return its result."""
     while True:
         try:
             next(work)
@@ -77,7 +77,7 @@ def run_to_end(work: SlicedWork[T]) -> T:
     field_specifiers=(boolean, i8, i16, u16, i32, u32, i64, f64, uuid, string, binary, batches, array, struct)
 )
 class MessageType(type):
-    """Turns the declared fields into slots, and keeps what was declared in `FIELDS`."""
+    """Metaclass that turns the declared fields into slots and stores their declarations in `FIELDS`."""
 
     FIELDS: tuple[Field, ...]
     _encoders: dict[int, Callable[[Any], bytes]]
@@ -101,7 +101,7 @@ class MessageType(type):
 class Message(metaclass=MessageType):
     """A message, record or struct of the protocol: plain mutable values in slots, compared by value.
 
-    The classes at the top carry API_KEY, MIN_VERSION, MAX_VERSION and FLEXIBLE_FROM; structs inside them do not.
+    Top-level messages have API_KEY, MIN_VERSION, MAX_VERSION and FLEXIBLE_FROM; structs inside them do not.
     """
 
     API_KEY: ClassVar[int]
@@ -109,8 +109,8 @@ class Message(metaclass=MessageType):
     MAX_VERSION: ClassVar[int]
     FLEXIBLE_FROM: ClassVar[int]
 
-    # Both methods replace themselves in the class of the instance by compiled ones when they are first needed.
-    __match_args__ = ()  # fields are many: patterns name them
+    # On first use both methods replace themselves, in the class of the instance, with compiled ones.
+    __match_args__ = ()  # no positional patterns: there are too many fields
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         cls = _compile_methods(type(self))
@@ -119,7 +119,7 @@ class Message(metaclass=MessageType):
     def __eq__(self, other: object) -> bool:
         return cast(bool, _compile_methods(type(self)).__eq__(self, other))
 
-    __hash__ = None  # type: ignore[assignment]  # a mutable value has no hash
+    __hash__ = None  # type: ignore[assignment]  # mutable values are not hashable
 
     def __repr__(self) -> str:
         shown = ", ".join([f"{field.name}={getattr(self, field.name)!r}" for field in type(self).FIELDS])
@@ -127,7 +127,7 @@ class Message(metaclass=MessageType):
 
 
 def _compile_methods(cls: type[Message]) -> Any:
-    """Give the class its own `__init__` and `__eq__`, which name each field once."""
+    """Compile `__init__` and `__eq__` for the fields of a class."""
     parameters, stores = [], []
     env: dict[str, Any] = {"fresh": object()}
     for field in cls.FIELDS:
@@ -156,7 +156,7 @@ def _compile_methods(cls: type[Message]) -> Any:
 
 
 def default_value(field: Field) -> Any:
-    """The value of a field that nobody set; for a struct it is shared, and refuses to be changed."""
+    """Return the value of a field that was not set; for a struct it is shared and read-only."""
     if field.type == "struct" and field.default is not None:
         return shared_default(field.item)
     if field.type == "array" and field.default is not None:
@@ -165,20 +165,20 @@ def default_value(field: Field) -> Any:
 
 
 def shared_default(cls: type[M]) -> M:
-    """The struct of all defaults, one for all messages: a fetch answer has three in every partition, nearly always unset.
+    """Return the read-only struct of all defaults, shared by all messages.
 
-    It equals any other such struct but cannot be changed, as the change would be seen in every other message.
+    It saves memory: a Fetch response has three such structs per partition, nearly always unset.
     """
     default = cls.__dict__.get("_shared")
     if default is None:
 
-        def refuse(self: object, name: str, value: object) -> NoReturn:
+        def reject(self: object, name: str, value: object) -> NoReturn:
             raise AttributeError(
-                f"this {cls.__name__} is the shared default; assign a new one instead of setting its {name}"
+                f"cannot set {name} of the shared default {cls.__name__}; assign a new instance instead"
             )
 
         default = cls()
-        frozen = MessageType(cls.__name__, (cls,), {"__module__": cls.__module__, "__setattr__": refuse})
+        frozen = MessageType(cls.__name__, (cls,), {"__module__": cls.__module__, "__setattr__": reject})
         frozen.FIELDS = cls.FIELDS
         default.__class__ = frozen  # type: ignore[assignment]
         cls._shared = default  # type: ignore[attr-defined]
@@ -186,7 +186,7 @@ def shared_default(cls: type[M]) -> M:
 
 
 def encode(message: Message, version: int) -> bytes:
-    """The bytes of a message; ValueError where the version or a value cannot be expressed."""
+    """Encode a message. Raises ValueError if the version or a value cannot be expressed."""
     compiled = message.__class__._encoders.get(version)
     if compiled is None:
         compiled = encoder(message.__class__, version)
@@ -194,7 +194,7 @@ def encode(message: Message, version: int) -> bytes:
 
 
 def decode(cls: type[M], version: int, buffer: Buffer, position: int = 0) -> tuple[M, int]:
-    """The message at a position of a buffer, and the position after it; MalformedMessage where it cannot be read."""
+    """Decode the message at a position; also return the position after it. Raises MalformedMessage."""
     compiled = cls._decoders.get(version)
     if compiled is None:
         compiled = decoder(cls, version)
@@ -202,63 +202,64 @@ def decode(cls: type[M], version: int, buffer: Buffer, position: int = 0) -> tup
 
 
 def encoder(cls: type[M], version: int) -> Callable[[M], bytes]:
-    """The compiled function that `encode` calls, for those who call it often."""
+    """Return the compiled function that `encode` calls, for frequent callers."""
     compiled = cls._encoders.get(version)
     if compiled is None:
-        from ottla.wire.encoding import compile_encoder  # on first need: a tool that only reads never compiles encoders
+        from ottla.wire.encoding import compile_encoder  # imported on first use: tools that only read need no encoders
 
         compiled = cls._encoders[version] = compile_encoder(cls, version, flexible=_check(cls, version))
     return compiled
 
 
 def decoder(cls: type[M], version: int) -> Callable[[Buffer, int], tuple[M, int]]:
-    """The compiled function that `decode` calls: it takes the buffer and a position."""
+    """Return the compiled function that `decode` calls; it takes a buffer and a position."""
     compiled = cls._decoders.get(version)
     if compiled is None:
-        from ottla.wire.decoding import compile_decoder  # on first need, as above
+        from ottla.wire.decoding import compile_decoder  # imported on first use
 
         compiled = cls._decoders[version] = compile_decoder(cls, version, flexible=_check(cls, version))
     return compiled
 
 
 def encode_in_slices(message: Message, version: int) -> SlicedWork[bytes]:
-    """As `encode`, for a large message."""
+    """Like `encode`, in time slices, for a large message."""
     return _sliced_encoder(message.__class__, version)(message)
 
 
 def decode_in_slices(cls: type[M], version: int, buffer: Buffer, position: int = 0) -> SlicedWork[tuple[M, int]]:
-    """As `decode`, for a large message: besides, all its arrays together are bounded."""
+    """Like `decode`, in time slices, for a large message. The total number of array items is limited."""
     return cast(SlicedWork[tuple[M, int]], _sliced_decoder(cls, version)(buffer, position))
 
 
 @cache
 def _sliced_encoder(cls: type[Message], version: int) -> Callable[[Any], SlicedWork[bytes]]:
-    from ottla.wire.encoding import compile_sliced_encoder  # on first need, as above
+    from ottla.wire.encoding import compile_sliced_encoder  # imported on first use
 
     return compile_sliced_encoder(cls, version, flexible=_check(cls, version))
 
 
 @cache
 def _sliced_decoder(cls: type[Message], version: int) -> Callable[[Buffer, int], SlicedWork[tuple[Any, int]]]:
-    from ottla.wire.decoding import compile_sliced_decoder  # on first need, as above
+    from ottla.wire.decoding import compile_sliced_decoder  # imported on first use
 
     return compile_sliced_decoder(cls, version, flexible=_check(cls, version))
 
 
 def part_encoder(message: type[Message], part: type[M], version: int) -> Callable[[M], bytes]:
-    """Encodes one struct as it stands inside a message, for those who keep encoded parts (a topic of a metadata answer)."""
+    """Return the encoder of a struct inside a message, for callers that cache encoded parts (topics of Metadata)."""
     flexible = _check(message, version)
-    key = -2 - version if flexible else -40_000 - version  # out of the way of a message's own versions
+    key = -2 - version if flexible else -40_000 - version  # distinct from the versions of a message
     compiled = part._encoders.get(key)
     if compiled is None:
-        from ottla.wire.encoding import compile_encoder  # on first need, as above
+        from ottla.wire.encoding import compile_encoder  # imported on first use
 
         compiled = part._encoders[key] = compile_encoder(part, version, flexible=flexible)
     return compiled
 
 
 def _check(cls: type[Message], version: int) -> bool:
-    """Whether the version is flexible; ValueError if the message has no such version."""
+    """Return whether the version is flexible. Raises ValueError if the message has no such version."""
     if not cls.MIN_VERSION <= version <= cls.MAX_VERSION:
-        raise ValueError(f"{cls.__name__} has versions {cls.MIN_VERSION} to {cls.MAX_VERSION}, not {version}")
+        versions = f"{cls.MIN_VERSION}-{cls.MAX_VERSION}"
+        raise ValueError(f"unsupported version {version} of {cls.__name__}; supported versions are {versions}")
     return version >= cls.FLEXIBLE_FROM

@@ -1,7 +1,7 @@
-"""Records of one form, as programs send them whose messages are all of one size: they stand in a grid, and are looked at by its columns.
+"""Stats of uniform records: keys of one size, values of one size, no headers.
 
-From the lengths of the first key and the first value follows what all bytes around keys and values are. A column of the grid is a slice
-with a step, which Python cuts and compares as a whole: 9 µs for 146 records of 100 bytes.
+All bytes around their keys and values follow from the sizes of the first key and value. Each such byte is compared for
+all records at once, as a slice with a step: 3 µs for 146 records of 100 bytes, without NumPy.
 """
 
 from functools import lru_cache
@@ -9,34 +9,37 @@ from functools import lru_cache
 from ottla.wire.record_scan import RecordStats
 from ottla.wire.varint import read_varint, varint
 
-GRID_STARTS = (0, 1 << 6, 1 << 13, 1 << 15)
-"""The records whose offset deltas are the first to have one byte, two, three: there the records grow, and another grid begins.
-Behind the last there is none."""
-FORMS_MAX = 1024
+RUN_STARTS = (0, 1 << 6, 1 << 13, 1 << 15)
+"""The first records whose offset deltas take one byte, two, three: there the records grow by a byte. More records than
+the last are not read here."""
+LAYOUTS_MAX = 1024
+"""Size of the cache of layouts."""
 _SMALL_DELTAS = bytes(range(0, 128, 2))
-"""One byte, and not negative."""
+"""Timestamp deltas of one byte that are not negative."""
 
-_Form = tuple[int, int, tuple[tuple[int, bytes], ...], tuple[bytes, ...]]
-"""The size of a record, where its timestamp delta is, the bytes that all of them share with their places, the columns of offset deltas."""
+_Layout = tuple[int, int, tuple[tuple[int, bytes], ...], tuple[bytes, ...]]
+"""Size of a record, position of its timestamp delta, constant bytes with their positions, columns of the offset
+deltas."""
 
 
 def may_be_uniform(data: bytes | memoryview) -> bool:
-    """Whether the first three records are of one size."""
+    """Return whether the first three records have one size."""
     low = data[0]
     size = 1 + (low >> 1) if low < 128 else 2 + ((low & 127 | data[1] << 7) >> 1)
     return low == data[size] == data[2 * size]
 
 
 def collect_stats_uniform(data: bytes, record_count: int) -> RecordStats | None:
-    """Records without headers, with offset deltas 0, 1, 2 ...; None where they are of several forms, or far apart in time."""
+    """Return the stats of uniform records with offset deltas 0, 1, 2, ... and timestamp deltas of one byte; else
+    None."""
     _, position = read_varint(data, 0)
     key_size, position = read_varint(data, position + 3)
     value_size, _ = read_varint(data, position + max(key_size, 0))
     position = done = highest = 0
     lowest = 128
-    for form_index, behind in enumerate(GRID_STARTS[1:]):
-        size, delta_at, constants, offset_columns = _forms(key_size, value_size)[form_index]
-        rows = min(behind, record_count) - done
+    for run_index, run_end in enumerate(RUN_STARTS[1:]):
+        size, delta_at, constants, offset_columns = _layouts(key_size, value_size)[run_index]
+        rows = min(run_end, record_count) - done
         end = position + rows * size
         for at, byte in constants:
             if data[position + at : end : size] != byte * rows:
@@ -60,13 +63,13 @@ def collect_stats_uniform(data: bytes, record_count: int) -> RecordStats | None:
     return None
 
 
-@lru_cache(FORMS_MAX)
-def _forms(key_size: int, value_size: int) -> tuple[_Form, ...]:
-    return tuple(_form(key_size, value_size, width) for width in range(1, len(GRID_STARTS)))
+@lru_cache(LAYOUTS_MAX)
+def _layouts(key_size: int, value_size: int) -> tuple[_Layout, ...]:
+    return tuple(_layout(key_size, value_size, width) for width in range(1, len(RUN_STARTS)))
 
 
-def _form(key_size: int, value_size: int, width: int) -> _Form:
-    """Of a record whose offset delta has `width` bytes."""
+def _layout(key_size: int, value_size: int, width: int) -> _Layout:
+    """Return the layout of records whose offset deltas take `width` bytes."""
     key, value = varint(key_size), varint(value_size)
     key_at = 2 + width
     value_at = key_at + len(key) + max(key_size, 0)
@@ -86,7 +89,7 @@ def _form(key_size: int, value_size: int, width: int) -> _Form:
     )
 
 
-@lru_cache(len(GRID_STARTS))
+@lru_cache(len(RUN_STARTS))
 def _offset_columns(width: int) -> tuple[bytes, ...]:
-    deltas = [varint(delta) for delta in range(GRID_STARTS[width - 1], GRID_STARTS[width])]
+    deltas = [varint(delta) for delta in range(RUN_STARTS[width - 1], RUN_STARTS[width])]
     return tuple(bytes(delta[index] for delta in deltas) for index in range(width))

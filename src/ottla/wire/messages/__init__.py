@@ -1,1 +1,1 @@
-"""The requests and responses, one module per API, each declared once for all its versions."""
+"""Requests and responses: one module per API, each message declared once for all versions."""

@@ -1,4 +1,4 @@
-"""AlterConfigs: the configs of a resource are replaced as a whole."""
+"""AlterConfigs: replace all configs of a resource."""
 
 from ottla.wire.schema import Message, array, boolean, i8, i16, i32, string
 

@@ -1,4 +1,4 @@
-"""AlterReplicaLogDirs: partitions that a broker shall keep in another of its log directories."""
+"""AlterReplicaLogDirs: move replicas to other log directories of a broker."""
 
 from ottla.wire.schema import Message, array, i16, i32, string
 

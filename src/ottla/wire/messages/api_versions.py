@@ -1,4 +1,4 @@
-"""ApiVersions: which APIs, versions and features a node speaks; the first thing a client asks."""
+"""ApiVersions: the APIs, versions and features of a node; a client's first request."""
 
 from ottla.wire.schema import Message, array, boolean, i16, i32, i64, string
 

@@ -1,4 +1,4 @@
-"""What consumers put inside JoinGroup and SyncGroup: their subscriptions and assignments, which brokers carry and seldom read."""
+"""Consumers' subscriptions and assignments inside JoinGroup and SyncGroup, mostly opaque to brokers."""
 
 from ottla.wire.schema import NEVER, Message, array, binary, i32, string
 

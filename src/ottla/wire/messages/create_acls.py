@@ -1,4 +1,4 @@
-"""CreateAcls: access rules are added."""
+"""CreateAcls: add access rules."""
 
 from ottla.wire.schema import Message, array, i8, i16, i32, string
 

@@ -1,4 +1,4 @@
-"""CreateDelegationToken: a secret that others may authenticate with on an owner's behalf."""
+"""CreateDelegationToken: create a token that authenticates as its owner."""
 
 from ottla.wire.schema import Message, array, binary, i16, i32, i64, string
 

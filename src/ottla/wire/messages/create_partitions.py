@@ -1,4 +1,4 @@
-"""CreatePartitions: existing topics get more partitions."""
+"""CreatePartitions: add partitions to topics."""
 
 from ottla.wire.schema import Message, array, boolean, i16, i32, string
 

@@ -1,4 +1,4 @@
-"""CreateTopics: new topics, placed by the cluster or as the request says."""
+"""CreateTopics: create topics, with automatic or given replica assignments."""
 
 from ottla.base.ids import ZERO_UUID, Uuid
 from ottla.wire.schema import Message, array, boolean, i8, i16, i32, string, uuid

@@ -1,4 +1,4 @@
-"""DeleteAcls: the access rules that match filters are removed."""
+"""DeleteAcls: delete the access rules that match filters."""
 
 from ottla.wire.schema import Message, array, i8, i16, i32, string
 

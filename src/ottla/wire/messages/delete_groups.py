@@ -1,4 +1,4 @@
-"""DeleteGroups: empty groups are forgotten, with their offsets."""
+"""DeleteGroups: delete empty groups and their offsets."""
 
 from ottla.wire.schema import Message, array, i16, i32, string
 

@@ -1,4 +1,4 @@
-"""DeleteRecords: the beginning of a partition is given up, up to an offset."""
+"""DeleteRecords: delete the records of partitions before an offset."""
 
 from ottla.wire.schema import Message, array, i16, i32, i64, string
 

@@ -1,4 +1,4 @@
-"""DeleteTopics: topics are removed, by name or by id."""
+"""DeleteTopics: delete topics by name or id."""
 
 from ottla.base.ids import ZERO_UUID, Uuid
 from ottla.wire.schema import Message, array, i16, i32, string, uuid

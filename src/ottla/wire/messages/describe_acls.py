@@ -1,4 +1,4 @@
-"""DescribeAcls: the access rules that match a filter."""
+"""DescribeAcls: list the access rules that match a filter."""
 
 from ottla.wire.schema import Message, array, i8, i16, i32, string
 

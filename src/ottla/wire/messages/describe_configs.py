@@ -1,4 +1,4 @@
-"""DescribeConfigs: the configs of topics, brokers, groups, with where each value comes from."""
+"""DescribeConfigs: the configs of topics, brokers and groups, with the source of each value."""
 
 from ottla.wire.schema import Message, array, boolean, i8, i16, i32, string
 

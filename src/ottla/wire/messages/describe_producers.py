@@ -1,4 +1,4 @@
-"""DescribeProducers: the producers that a partition remembers, with their sequences and open transactions."""
+"""DescribeProducers: the producer state of partitions."""
 
 from ottla.wire.schema import Message, array, i16, i32, i64, string
 

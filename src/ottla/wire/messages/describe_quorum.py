@@ -1,4 +1,4 @@
-"""DescribeQuorum: the voters and observers of the metadata log, and how far each has come."""
+"""DescribeQuorum: the voters and observers of the metadata log, with their progress."""
 
 from ottla.base.ids import ZERO_UUID, Uuid
 from ottla.wire.schema import Message, array, i16, i32, i64, string, u16, uuid

@@ -1,4 +1,4 @@
-"""DescribeUserScramCredentials: with which mechanisms users have SCRAM credentials."""
+"""DescribeUserScramCredentials: the SCRAM mechanisms of users."""
 
 from ottla.wire.schema import Message, array, i8, i16, i32, string
 

@@ -1,4 +1,4 @@
-"""ElectLeaders: partitions get the leader they prefer, or any that is left."""
+"""ElectLeaders: elect preferred leaders, or any available ones."""
 
 from ottla.wire.schema import Message, array, i8, i16, i32, string
 

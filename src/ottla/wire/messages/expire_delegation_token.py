@@ -1,4 +1,4 @@
-"""ExpireDelegationToken: a token ends, or ends earlier."""
+"""ExpireDelegationToken: expire a token now or earlier."""
 
 from ottla.wire.schema import Message, binary, i16, i32, i64
 

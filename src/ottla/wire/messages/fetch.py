@@ -1,4 +1,4 @@
-"""Fetch: record batches are read from partitions, by consumers and by followers."""
+"""Fetch: read record batches, as a consumer or follower."""
 
 from ottla.base.ids import ZERO_UUID, Uuid
 from ottla.base.ports import Buffer

@@ -1,4 +1,4 @@
-"""FindCoordinator: which node answers for a group, a transactional id or a share group's partition."""
+"""FindCoordinator: the node that coordinates a group, a transactional id or a share group's partition."""
 
 from ottla.wire.schema import Message, array, i8, i16, i32, string
 

@@ -1,4 +1,4 @@
-"""Heartbeat: a member of a classic group says that it lives, and hears whether a rebalance began."""
+"""Heartbeat: keep a classic group's member alive, and tell it whether a rebalance has begun."""
 
 from ottla.wire.schema import Message, i16, i32, string
 

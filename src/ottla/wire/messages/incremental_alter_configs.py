@@ -1,4 +1,4 @@
-"""IncrementalAlterConfigs: single configs of a resource are set, deleted, appended to or subtracted from."""
+"""IncrementalAlterConfigs: set, delete, append to or subtract from single configs of a resource."""
 
 from ottla.wire.schema import Message, array, boolean, i8, i16, i32, string
 

@@ -1,4 +1,4 @@
-"""InitProducerId: a producer gets the id and epoch under which its batches are counted."""
+"""InitProducerId: assign an id and epoch to an idempotent or transactional producer."""
 
 from ottla.wire.schema import Message, i16, i32, i64, string
 

@@ -1,4 +1,4 @@
-"""JoinGroup: a member offers its protocols, and waits until the group's next generation begins."""
+"""JoinGroup: join a classic group; the response comes with the next generation."""
 
 from ottla.wire.schema import Message, array, binary, boolean, i16, i32, string
 

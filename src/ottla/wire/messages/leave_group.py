@@ -1,4 +1,4 @@
-"""LeaveGroup: members leave a classic group, by member id or by instance id."""
+"""LeaveGroup: remove members from a classic group, by member id or instance id."""
 
 from ottla.wire.schema import Message, array, i16, i32, string
 

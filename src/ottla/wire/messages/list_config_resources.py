@@ -1,4 +1,4 @@
-"""ListConfigResources: the resources that have configs of their own."""
+"""ListConfigResources: list the resources that have configs."""
 
 from ottla.wire.schema import Message, array, i8, i16, i32, string
 

@@ -1,4 +1,4 @@
-"""ListOffsets: the offset of a partition that belongs to a timestamp, or its ends."""
+"""ListOffsets: look up offsets by timestamp, or the first or last one of a partition."""
 
 from ottla.wire.schema import Message, array, i8, i16, i32, i64, string
 

@@ -1,4 +1,4 @@
-"""Metadata: the brokers of the cluster, its topics, and who leads which partition."""
+"""Metadata: the brokers and topics of the cluster, with the leader of each partition."""
 
 from ottla.base.ids import ZERO_UUID, Uuid
 from ottla.wire.schema import Message, array, boolean, i16, i32, string, uuid

@@ -1,4 +1,4 @@
-"""OffsetCommit: how far a group has come in each partition."""
+"""OffsetCommit: commit a group's offsets."""
 
 from ottla.base.ids import ZERO_UUID, Uuid
 from ottla.wire.schema import Message, array, i16, i32, i64, string, uuid

@@ -1,4 +1,4 @@
-"""OffsetDelete: a group's offsets of some partitions are forgotten."""
+"""OffsetDelete: delete a group's offsets of some partitions."""
 
 from ottla.wire.schema import NEVER, Message, array, i16, i32, string
 

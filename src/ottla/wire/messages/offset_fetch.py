@@ -1,4 +1,4 @@
-"""OffsetFetch: how far groups have come."""
+"""OffsetFetch: fetch the committed offsets of groups."""
 
 from ottla.base.ids import ZERO_UUID, Uuid
 from ottla.wire.schema import Message, array, boolean, i16, i32, i64, string, uuid

@@ -1,4 +1,4 @@
-"""OffsetForLeaderEpoch: where an epoch of a partition's leader ended, to find where two logs part."""
+"""OffsetForLeaderEpoch: the end offset of a leader epoch, to find where two logs diverge."""
 
 from ottla.wire.schema import Message, array, i16, i32, i64, string
 

@@ -1,4 +1,4 @@
-"""Produce: record batches are appended to partitions."""
+"""Produce: append record batches to partitions."""
 
 from ottla.base.ids import ZERO_UUID, Uuid
 from ottla.base.ports import Buffer

@@ -1,4 +1,4 @@
-"""RenewDelegationToken: a token lives longer."""
+"""RenewDelegationToken: extend the life of a token."""
 
 from ottla.wire.schema import Message, binary, i16, i32, i64
 

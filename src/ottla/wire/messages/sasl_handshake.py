@@ -1,4 +1,4 @@
-"""SaslHandshake: which SASL mechanism a client wants to use."""
+"""SaslHandshake: select a SASL mechanism."""
 
 from ottla.wire.schema import NEVER, Message, array, i16, string
 

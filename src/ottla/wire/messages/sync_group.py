@@ -1,4 +1,4 @@
-"""SyncGroup: the leader hands over the assignments of a generation, and every member gets its own."""
+"""SyncGroup: the leader sends the assignments of a generation, and each member gets its own."""
 
 from ottla.wire.schema import Message, array, binary, i16, i32, string
 

@@ -1,4 +1,4 @@
-"""UpdateFeatures: finalised feature levels of the cluster are raised or lowered."""
+"""UpdateFeatures: raise or lower finalized feature levels of the cluster."""
 
 from ottla.wire.schema import Message, array, boolean, i8, i16, i32, string
 

@@ -1,1 +1,1 @@
-"""What the log itself carries and what lies beside it on disk: metadata, control and snapshot records."""
+"""Records of Kafka's internal logs and files: metadata, groups, control records, snapshots, quorum state."""

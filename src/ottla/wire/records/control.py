@@ -1,4 +1,4 @@
-"""Control records: written by the log's own machinery between the data, and never shown to consumers."""
+"""Control records: written by brokers between data records, and never returned to applications."""
 
 from ottla.base.ids import ZERO_UUID, Uuid
 from ottla.wire.schema import NEVER, Message, array, i16, i32, i64, string, struct, u16, uuid

@@ -1,4 +1,4 @@
-"""How a record of the metadata log is framed: a frame version, the record's key and version as varints, then its body."""
+"""Framing of metadata records: frame version, API key and record version as varints, then the body."""
 
 from dataclasses import dataclass
 
@@ -15,12 +15,12 @@ RECORD_CLASSES: dict[int, type[Message]] = {
     for cls in vars(metadata).values()
     if isinstance(cls, type) and issubclass(cls, Message) and hasattr(cls, "API_KEY")
 }
-"""Every record of the metadata log that is understood, by its key."""
+"""Every supported record of the metadata log, by API key."""
 
 
 @dataclass(frozen=True, slots=True)
 class UnknownRecord:
-    """A record of a newer or fuller Kafka: it is kept as it is, and not understood. `data` is its body."""
+    """An unsupported record, for example of a newer Kafka, which is passed through. `data` is its body."""
 
     api_key: int
     version: int
@@ -28,7 +28,7 @@ class UnknownRecord:
 
 
 def encode_metadata_record(record: Message | UnknownRecord, version: int) -> bytes:
-    """The value of a record of the metadata log; an unknown record goes back to the bytes that it came from."""
+    """Encode the value of a metadata record; an unknown record is encoded to its original bytes."""
     if isinstance(record, UnknownRecord):
         key, version, body = record.api_key, record.version, record.data
     else:
@@ -37,10 +37,12 @@ def encode_metadata_record(record: Message | UnknownRecord, version: int) -> byt
 
 
 def decode_metadata_record(buffer: Buffer) -> Message | UnknownRecord:
-    """The record that a value of the metadata log holds; MalformedMessage if it is not one whole record."""
+    """Decode the value of a metadata record. Raises MalformedMessage if it is not exactly one record."""
     frame_version, position = read_unsigned_varint(buffer, 0)
     if frame_version != FRAME_VERSION:
-        raise MalformedMessage(f"a metadata record in frame version {frame_version}, where {FRAME_VERSION} is known")
+        raise MalformedMessage(
+            f"unsupported frame version {frame_version} of a metadata record; only {FRAME_VERSION} is supported"
+        )
     api_key, position = read_unsigned_varint(buffer, position)
     version, position = read_unsigned_varint(buffer, position)
     cls = RECORD_CLASSES.get(api_key)

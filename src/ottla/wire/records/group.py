@@ -1,8 +1,8 @@
-"""The records of `__consumer_offsets`: what groups committed, and how classic groups stand.
+"""The records of `__consumer_offsets`: committed offsets and the state of classic groups.
 
-A key begins with the kind of its record, a value with its version, both in two bytes. Offsets are read and written by hand, as each
-commit writes some and a loading coordinator reads millions: key and value take 0.9 µs to write and 1.3 µs to read, where the compiled
-codecs take 2.0 µs and 1.8 µs.
+A key begins with the type of its record, a value with its version, in two bytes each. The codec of offset records is
+hand-written, since every commit writes some and a loading coordinator reads millions: key and value take 0.9 µs to
+write and 1.3 µs to read, with the compiled codecs 2.0 and 1.8 µs.
 """
 
 from struct import Struct, error
@@ -16,11 +16,11 @@ from ottla.wire.varint import unsigned_varint
 
 OFFSET_TYPE = 1
 OLD_OFFSET_TYPE = 0
-"""As written before Kafka 0.9: read in the same way."""
+"""Type before Kafka 0.9, with the same content."""
 
 GROUP_TYPE = 2
 GROUP_VALUE_VERSION = 3
-"""What Kafka 4.3 writes, although version 4 exists."""
+"""Kafka 4.3 writes version 3, although version 4 exists."""
 
 NO_EXPIRY = -1
 
@@ -96,7 +96,8 @@ class GroupMetadataValue(Message):
 
 
 class CommittedOffset(NamedTuple):
-    """The value of an offset record in any version. `expire_timestamp` is -1 but where an old client asked for a retention."""
+    """The value of an offset record of any version. `expire_timestamp` is -1 unless an old client requested a
+    retention."""
 
     offset: int
     leader_epoch: int
@@ -112,17 +113,17 @@ def offset_key(group: str, topic: str, partition: int) -> bytes:
 
 
 def read_offset_key(key: bytes) -> tuple[str, str, int]:
-    """Group, topic and partition of a key whose kind says that it is one."""
+    """Return group, topic and partition of the key of an offset record."""
     try:
         end = 4 + _i16_at(key, 2)[0]
         topic_end = end + 2 + _i16_at(key, end)[0]
         return key[4:end].decode(), key[end + 2 : topic_end].decode(), _i32_at(key, topic_end)[0]
     except (error, UnicodeDecodeError) as problem:
-        raise MalformedMessage(f"no key of an offset: {problem}") from problem
+        raise MalformedMessage(f"invalid key of an offset record: {problem}") from problem
 
 
 def offset_value(committed: CommittedOffset) -> bytes:
-    """Version 4, or version 1 where the offset has an expiry of its own."""
+    """Encode version 4, or version 1 if the offset has an expiry timestamp."""
     offset, leader_epoch, metadata, commit_timestamp, expire_timestamp, topic_id = committed
     text = metadata.encode()
     if expire_timestamp != NO_EXPIRY:
@@ -136,7 +137,7 @@ def offset_value(committed: CommittedOffset) -> bytes:
 
 
 def read_offset_value(value: bytes) -> CommittedOffset:
-    """Version 4 as `offset_value` writes it and version 3 are read here, others and other forms by the compiled codec."""
+    """Decode version 3, and version 4 as `offset_value` writes it; the compiled codec decodes any other."""
     try:
         version = _i16_at(value)[0]
         if version == 4 and value[14] < 128:
@@ -151,7 +152,7 @@ def read_offset_value(value: bytes) -> CommittedOffset:
             _, offset, leader_epoch, size = _head_3.unpack_from(value)
             return CommittedOffset(offset, leader_epoch, value[16 : 16 + size].decode(), _i64_at(value, 16 + size)[0])
     except (error, IndexError, UnicodeDecodeError) as problem:
-        raise MalformedMessage(f"no value of an offset: {problem}") from problem
+        raise MalformedMessage(f"invalid value of an offset record: {problem}") from problem
     message, _ = decode(OffsetCommitValue, _known_version(OffsetCommitValue, version), value, 2)
     return CommittedOffset(
         message.offset,
@@ -169,7 +170,7 @@ def group_key(group: str) -> bytes:
 
 
 def read_group_key(key: bytes) -> str:
-    """The group of a key whose kind says that it is of a classic group."""
+    """Return the group of the key of a classic group's record."""
     return decode(GroupMetadataKey, 0, key, 2)[0].group
 
 
@@ -182,14 +183,14 @@ def read_group_value(value: Buffer) -> GroupMetadataValue:
 
 
 def record_type(key: bytes) -> int:
-    """Of which kind the record of a key is: kinds that are not named here belong to groups of newer protocols."""
+    """Return the type of a record, given its key. Types not named here belong to newer group protocols."""
     if len(key) < 2:
-        raise MalformedMessage("a key without a kind")
+        raise MalformedMessage("the key of a record is shorter than its type")
     return key[0] << 8 | key[1]
 
 
 def _known_version(cls: type[Message], version: int) -> int:
-    """Versions after the last one that is known only add tagged fields, which are skipped."""
+    """Return the version to decode with. Later versions only add tagged fields, which are skipped."""
     if version < cls.MIN_VERSION:
-        raise MalformedMessage(f"version {version} of {cls.__name__}")
+        raise MalformedMessage(f"{cls.__name__}: invalid version {version}")
     return min(version, cls.MAX_VERSION)

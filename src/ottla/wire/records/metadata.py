@@ -1,4 +1,4 @@
-"""The records of the metadata log: what the controller decided, which every node replays."""
+"""The records of the metadata log, which the controller writes and every node replays."""
 
 from ottla.base.ids import ZERO_UUID, Uuid
 from ottla.wire.schema import Message, array, binary, boolean, f64, i8, i16, i32, i64, string, u16, uuid

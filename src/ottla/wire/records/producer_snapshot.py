@@ -1,4 +1,4 @@
-"""The producer snapshot file: what a partition remembers of each producer at an offset."""
+"""The producer snapshot file: a partition's producer state at an offset."""
 
 from ottla.wire.schema import NEVER, Message, array, i16, i32, i64, u32
 

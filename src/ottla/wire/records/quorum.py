@@ -1,4 +1,4 @@
-"""The quorum state file: whom a node voted for and in which epoch; on disk it is one line of JSON."""
+"""The quorum state file: the vote of a node and its epoch, as one line of JSON."""
 
 from typing import Any
 
@@ -26,10 +26,10 @@ class QuorumStateData(Message):
 
 
 def write_quorum_state(state: QuorumStateData, version: int) -> bytes:
-    """The content of the file; ValueError where the version has no place for a value."""
-    import json  # only the file of a starting or voting node needs it
+    """Return the content of the file. Raises ValueError if the version cannot express a value."""
+    import json  # only starting and voting nodes need it
 
-    encode(state, version)  # refuses what the version cannot hold, by the rules that hold on the wire
+    encode(state, version)  # rejects what the version cannot express on the wire either
     known = {
         "clusterId": state.cluster_id,
         "leaderId": state.leader_id,
@@ -46,8 +46,8 @@ def write_quorum_state(state: QuorumStateData, version: int) -> bytes:
 
 
 def read_quorum_state(content: bytes) -> tuple[QuorumStateData, int]:
-    """The state in a file and the version it was written in; MalformedMessage where it is not such a file."""
-    import json  # as above
+    """Parse the file; also return its version. Raises MalformedMessage if it is not a quorum state file."""
+    import json  # only starting and voting nodes need it
 
     try:
         values = json.loads(content)
@@ -62,7 +62,7 @@ _NAMES = {
     0: ("clusterId", "leaderId", "leaderEpoch", "votedId", "appliedOffset", "currentVoters"),
     1: ("leaderId", "leaderEpoch", "votedId", "votedDirectoryId"),
 }
-"""What the file of a version holds, in the order in which it is written."""
+"""The JSON names of each version, in the order of Kafka's file."""
 
 
 def _state(values: dict[str, Any]) -> QuorumStateData:
@@ -78,5 +78,5 @@ def _state(values: dict[str, Any]) -> QuorumStateData:
         state.current_voters = None if voters is None else [Voter(voter["voterId"]) for voter in voters]
     else:
         state.voted_directory_id = uuid_from_text(values["votedDirectoryId"])
-    encode(state, version)  # a value of the wrong type or size is found here
+    encode(state, version)  # rejects values of the wrong type or size
     return state
