@@ -1,4 +1,4 @@
-"""Requests that make sense, and ways to spoil them: bits, lengths, counts, missing, added and duplicates bytes, batches checksummed anew."""
+"""Plausible requests, and mutations: changed bits, lengths and counts, missing, added and duplicated bytes."""
 
 import importlib
 import pkgutil
@@ -26,7 +26,7 @@ _INTERESTING = (-1, 0, 1, 2, 127, 128, 255, 0x7FFF, 0x8000, 0xFFFF, 0x10000, 0x7
 
 
 def messages(suffix: str) -> dict[int, type[Message]]:
-    """The declared requests or responses, by API key."""
+    """Return the declared requests or responses, by API key."""
     found = {}
     for info in pkgutil.iter_modules(ottla.wire.messages.__path__):
         module = importlib.import_module(f"{ottla.wire.messages.__name__}.{info.name}")
@@ -42,14 +42,14 @@ def messages(suffix: str) -> dict[int, type[Message]]:
 
 
 class Requests:
-    """Requests of one API each, about topics that exist and some that do not."""
+    """Generator of requests, for existing and unknown topics."""
 
     def __init__(self, source: Random, topics: Sequence[tuple[str, bytes]]) -> None:
         self._random = source
         self._topics = topics
 
     def request(self, cls: type[Message], version: int, correlation_id: int) -> bytes:
-        """A request without its size."""
+        """Return a request without its frame size."""
         body = encode(self._message(cls, version), version)
         head = _header.pack(cls.API_KEY, version, correlation_id, 4) + b"fuzz"
         return head + (b"\0" if version >= cls.FLEXIBLE_FROM else b"") + body
@@ -70,23 +70,23 @@ class Requests:
             return [self._message(field.item, version) for _ in range(count)]
         return self._value(field.name, field.type)
 
-    def _value(self, name: str, kind: str) -> Any:
+    def _value(self, name: str, type_name: str) -> Any:
         source = self._random
-        if kind in _NUMBERS:
-            limit = 1 << (_NUMBERS[kind] - 1)
+        if type_name in _NUMBERS:
+            limit = 1 << (_NUMBERS[type_name] - 1)
             return source.choice(_USUAL.get(name, (0, 0, 0, 1, -1, 100, limit - 1, -limit, source.randrange(limit))))
-        if kind == "boolean":
+        if type_name == "boolean":
             return source.random() < 0.5
-        if kind == "f64":
+        if type_name == "f64":
             return source.random()
-        if kind == "uuid":
+        if type_name == "uuid":
             return source.choice([*(topic_id for _, topic_id in self._topics), bytes(16), source.randbytes(16)])
-        if kind == "string":
+        if type_name == "string":
             return source.choice([*(topic for topic, _ in self._topics), "", "..", "a/b", "x" * 300, "é\0", "new"])
-        return self.batches() if kind == "batches" else source.randbytes(source.choice((0, 1, 20)))
+        return self.batches() if type_name == "batches" else source.randbytes(source.choice((0, 1, 20)))
 
     def batches(self) -> bytes:
-        """Mostly one good batch; else one whose bytes were changed and whose checksum is right nevertheless; else several."""
+        """Return one batch, or several; in most cases mutated, with a valid checksum."""
         source = self._random
         count = source.randint(1, 5)
         batch = build_batch(
@@ -100,14 +100,15 @@ class Requests:
             base_sequence=source.choice((-1, 0, 3)),
         )
         if source.random() < 0.6:
-            place = source.choice((source.randrange(17, RECORDS_AT), source.randrange(RECORDS_AT, len(batch))))
-            batch[place] = source.choice((0, 1, 127, 128, 255, batch[place] ^ 1 << source.randrange(8)))
+            position = source.choice((source.randrange(17, RECORDS_AT), source.randrange(RECORDS_AT, len(batch))))
+            batch[position] = source.choice((0, 1, 127, 128, 255, batch[position] ^ 1 << source.randrange(8)))
             write_checksum(batch)
         return bytes(batch) * source.choice((1, 1, 1, 1, 2))
 
 
 def mutate(request: bytes, source: Random) -> bytes:
-    """A whole frame, spoilt or, rarely, not; its size is mostly what it should be, so that the rest is looked at."""
+    """Return a frame of the request, in most cases mutated. Its size is mostly correct, so that the content is
+    parsed."""
     data = bytearray(request)
     for _ in range(source.choice((0, 1, 1, 1, 2, 4))):
         source.choice(_MUTATIONS)(data, source)
@@ -117,26 +118,26 @@ def mutate(request: bytes, source: Random) -> bytes:
     return _i32.pack(size) + bytes(data)
 
 
-def _place(data: bytearray, source: Random) -> int:
-    """Mostly behind the header, which would only make it another request."""
+def _position(data: bytearray, source: Random) -> int:
+    """Return a random position, mostly after the header: a mutated header is just another request."""
     first = 14 if len(data) > 14 and source.random() < 0.85 else 0
     return source.randrange(first, len(data)) if len(data) > first else 0
 
 
 def _flip(data: bytearray, source: Random) -> None:
     if data:
-        data[_place(data, source)] ^= 1 << source.randrange(8)
+        data[_position(data, source)] ^= 1 << source.randrange(8)
 
 
 def _set(data: bytearray, source: Random) -> None:
     if data:
-        data[_place(data, source)] = source.choice((0, 1, 0x7F, 0x80, 0xFF))
+        data[_position(data, source)] = source.choice((0, 1, 0x7F, 0x80, 0xFF))
 
 
 def _number(data: bytearray, source: Random) -> None:
     if len(data) >= 4:
-        place = min(_place(data, source), len(data) - 4)
-        _i32.pack_into(data, place, _signed(source.choice(_INTERESTING)))
+        position = min(_position(data, source), len(data) - 4)
+        _i32.pack_into(data, position, _signed(source.choice(_INTERESTING)))
 
 
 def _signed(number: int) -> int:
@@ -144,29 +145,29 @@ def _signed(number: int) -> int:
 
 
 def _varint(data: bytearray, source: Random) -> None:
-    place = _place(data, source)
-    data[place : place + 1] = source.choice(
+    position = _position(data, source)
+    data[position : position + 1] = source.choice(
         (b"\xff\xff\xff\xff\x0f", b"\xff\xff\xff\xff\x7f", b"\x80\x80\x80\x80\x80\x80", b"\xff" * 12)
     )
 
 
 def _cut(data: bytearray, source: Random) -> None:
-    place = _place(data, source)
-    del data[place : place + source.choice((1, 2, 8, 1000))]
+    position = _position(data, source)
+    del data[position : position + source.choice((1, 2, 8, 1000))]
 
 
 def _insert(data: bytearray, source: Random) -> None:
-    place = _place(data, source)
-    data[place:place] = source.randbytes(source.choice((1, 4, 30)))
+    position = _position(data, source)
+    data[position:position] = source.randbytes(source.choice((1, 4, 30)))
 
 
 def _double(data: bytearray, source: Random) -> None:
-    place = _place(data, source)
-    data[place:place] = data[place : place + source.randint(1, 40)]
+    position = _position(data, source)
+    data[position:position] = data[position : position + source.randint(1, 40)]
 
 
 def _end(data: bytearray, source: Random) -> None:
-    del data[_place(data, source) :]
+    del data[_position(data, source) :]
 
 
 _Mutation = Callable[[bytearray, Random], None]

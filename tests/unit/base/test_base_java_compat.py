@@ -1,4 +1,4 @@
-"""Where Java's hash puts a key."""
+"""Java's hash of strings, and the partitions of keys that follow from it."""
 
 import pytest
 
@@ -16,7 +16,7 @@ from ottla.base.java_compat import partition_of, string_hash
         ("\N{GRINNING FACE}", 1772899),
     ],
 )
-def test_the_hash_is_javas(text: str, value: int) -> None:
+def test_string_hash_is_javas(text: str, value: int) -> None:
     assert string_hash(text) == value
 
 
@@ -34,6 +34,6 @@ def test_the_hash_is_javas(text: str, value: int) -> None:
         ("polygenelubricants", 0),
     ],
 )
-def test_a_key_lives_where_kafka_keeps_it(key: str, partition: int) -> None:
-    """The first four were found in partitions of a broker; the last has the hash that no 32 bits can negate."""
+def test_partition_of_a_key_is_kafkas(key: str, partition: int) -> None:
+    """The first four were found on a real broker; the hash of the last has no positive counterpart in 32 bits."""
     assert partition_of(key, 50) == partition

@@ -1,6 +1,7 @@
-"""Batches that a client might send, good and bad, and what Apache Kafka 4.3 answers to each.
+"""Catalog of valid and invalid batches, with the response of Apache Kafka 4.3 to each.
 
-The answers were asked of a real one. `tests/compat/test_compat_batches.py` asks again: Ottla, or Kafka where it is named.
+The responses were recorded from a real broker. `tests/compat/test_compat_batches.py` checks them against Ottla, or
+against Kafka on request.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -31,7 +32,7 @@ NO_AFTER_LIMIT = {"message.timestamp.after.max.ms": str(LONG_MAX)}
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """`batch` makes the bytes from the time of day in milliseconds; `answer` is error code and indexes of record errors."""
+    """A batch, built for the current time in milliseconds, with the expected error code and record errors."""
 
     name: str
     batch: Callable[[int], bytes]
@@ -50,7 +51,7 @@ def body(
     headers: bytes = b"\0",
     tail: bytes = b"",
 ) -> bytes:
-    """The fields of a record, each as the bytes to write."""
+    """Return the body of a record; each field is given as encoded bytes."""
     return bytes([attributes]) + timestamp_delta + offset_delta + key + value + headers + tail
 
 
@@ -77,7 +78,7 @@ def batch(
     base_sequence: int = -1,
     crc_off: int = 0,
 ) -> bytes:
-    """A batch with a right checksum, whatever else is wrong with it."""
+    """Return a batch with a valid checksum, whatever else is invalid."""
     payload = record() if payload is None else payload
     base_timestamp = now if base_timestamp is None else base_timestamp
     max_timestamp = base_timestamp if max_timestamp is None else max_timestamp
@@ -401,18 +402,18 @@ MESSAGES_ABOUT_FRAMING = (
     "magic 3",
     "magic -1",
 )
-"""Of batches that are refused whole, those whose sender is told why."""
+"""Rejected batches whose response has an error message."""
 
 
 def tells_log_start(case: Case) -> bool:
-    """Whether the answer names the log start offset."""
+    """Return whether the response contains the log start offset."""
     return case.code == NONE or (
         case not in FRAMING and case.code not in (CORRUPT, TOO_LARGE, LIST_TOO_LARGE, TRANSACTIONAL)
     )
 
 
 def tells_why(case: Case) -> bool:
-    """Whether the answer has an error message."""
+    """Return whether the response has an error message."""
     return bool(case.record_errors) or (case in FRAMING and case.name in MESSAGES_ABOUT_FRAMING)
 
 
@@ -432,4 +433,4 @@ STORED_DIFFERENTLY: Mapping[str, tuple[int, Callable[[int], int]]] = {
     "delta of ten bytes": (0, lambda now: -1),
     **{f"{name} maximum off": (codec, lambda now: now) for name, codec in CODECS.items()},
 }
-"""Attributes and highest timestamp of the batches that are stored with another header than they came with, but for the checksum."""
+"""Attributes and maximum timestamp of batches that are stored with a changed header."""

@@ -1,4 +1,4 @@
-"""Compressed batches, good and bad, and what Apache Kafka 4.3 answers to each; also topics that keep their batches in another codec."""
+"""Catalog of compressed batches, with the response of Apache Kafka 4.3; also for topics with their own codec."""
 
 import gzip
 import zlib
@@ -162,7 +162,7 @@ def _lz4_frame(
     tail: bytes = bytes(4),
     content_size: bytes = b"",
 ) -> bytes:
-    """A frame with one stored block."""
+    """Return an lz4 frame with one stored block."""
     descriptor = bytes([flags, block]) + content_size
     check = (_small_xxh32(descriptor) >> 8 & 0xFF) ^ checksum_off
     size = (len(payload) | 0x8000_0000).to_bytes(4, "little")

@@ -1,4 +1,4 @@
-"""What the tests of the messages share: every declared message, sampled values of any of them, and Kafka's own schemas."""
+"""Fixtures for message tests: all declared messages, sampled values, and Kafka's own schemas."""
 
 import importlib
 import json
@@ -21,13 +21,17 @@ from ottla.wire.schema import Message
 Sampler = Callable[[type[Message], int, Random], Message]
 
 INTEGERS = {
-    "i8": (-0x80, 0x7F), "i16": (-0x8000, 0x7FFF), "u16": (0, 0xFFFF), "i32": (-0x8000_0000, 0x7FFF_FFFF), "u32": (0, 0xFFFF_FFFF),
+    "i8": (-0x80, 0x7F),
+    "i16": (-0x8000, 0x7FFF),
+    "u16": (0, 0xFFFF),
+    "i32": (-0x8000_0000, 0x7FFF_FFFF),
+    "u32": (0, 0xFFFF_FFFF),
     "i64": (-0x8000_0000_0000_0000, 0x7FFF_FFFF_FFFF_FFFF),
-}  # fmt: skip
+}
 
 
 def declared_messages() -> Iterator[type[Message]]:
-    """Every message and record that has versions of its own."""
+    """Yield every top-level message and record."""
     for package in (ottla.wire.messages, ottla.wire.records):
         for info in pkgutil.iter_modules(package.__path__):
             module: ModuleType = importlib.import_module(f"{package.__name__}.{info.name}")
@@ -43,23 +47,23 @@ MESSAGES = list(declared_messages())
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """A test that asks for `any_message` runs for each of them."""
+    """Run tests with the argument `any_message` for every message."""
     if "any_message" in metafunc.fixturenames:
         metafunc.parametrize("any_message", MESSAGES, ids=[cls.__name__ for cls in MESSAGES])
 
 
-def sample_value(field: Field, kind: str, version: int, random: Random) -> Any:
-    """Values at the ends of each type, lengths on both sides of where a varint grows, and ordinary ones."""
-    if kind in INTEGERS:
-        return random.choice([*INTEGERS[kind], 0, 1, random.randint(*INTEGERS[kind])])
-    if kind == "boolean":
+def sample_value(field: Field, type_name: str, version: int, random: Random) -> Any:
+    """Return a value: limits of the type, lengths where a varint grows, or an ordinary value."""
+    if type_name in INTEGERS:
+        return random.choice([*INTEGERS[type_name], 0, 1, random.randint(*INTEGERS[type_name])])
+    if type_name == "boolean":
         return random.random() < 0.5
-    if kind == "f64":
+    if type_name == "f64":
         return random.choice([0.0, -1.5, 1e300, random.random()])
-    if kind == "uuid":
+    if type_name == "uuid":
         return random.choice([bytes(16), random.randbytes(16)])
     length = random.choice([0, 1, 5, 20, 126, 127, 300])
-    if kind == "string":
+    if type_name == "string":
         return random.choice(["topic-", "é", "日本", "🎈"]) * length
     return random.randbytes(length)
 
@@ -78,7 +82,7 @@ def sample_field(field: Field, version: int, random: Random) -> Any:
 
 
 def sample(cls: type[Message], version: int, random: Random) -> Message:
-    """An instance in which every field that the version has, and no other, was given a value."""
+    """Return an instance with a value for exactly the fields of the version."""
     return cls(
         **{field.name: sample_field(field, version, random) for field in cls.FIELDS if field.in_version(version)}
     )
@@ -96,11 +100,12 @@ def sampler() -> Sampler:
 
 @pytest.fixture(scope="session")
 def kafka_schemas() -> dict[str, dict[str, Any]]:
-    """The schemas inside Kafka's jars, by the name of the message."""
+    """The schemas in Kafka's jars, by message name."""
     jars = sorted((jar_cache() / "libs").glob("kafka-*.jar"))
     if not jars:
         pytest.skip(
-            f"no Kafka jars in {jar_cache()}: declarations are not compared with Kafka's schemas (KAFKA_JARS names another folder)"
+            f"no Kafka jars in {jar_cache()}: cannot compare declarations with Kafka's schemas (set KAFKA_JARS to use "
+            "another directory)"
         )
     schemas = {}
     for jar in jars:

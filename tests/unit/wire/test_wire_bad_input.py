@@ -1,4 +1,4 @@
-"""Bytes that are not what they claim: a MalformedMessage or Kafka's leniency, nothing else, and never much memory."""
+"""Malformed messages: MalformedMessage, or as lenient as Kafka; never another error, and never much memory."""
 
 import tracemalloc
 from random import Random
@@ -19,7 +19,7 @@ FETCH_15 = "00000001 00000001 00000001 00 00000000 ffffffff 01 01 01"
 
 
 def read_all(cls: type[Message], version: int, text: str) -> Message:
-    """Decode a whole buffer, given in hexadecimal."""
+    """Decode a complete buffer, given in hexadecimal."""
     data = bytes.fromhex(text)
     decoded, end = decode(cls, version, data)
     assert end == len(data)
@@ -46,7 +46,7 @@ def read_all(cls: type[Message], version: int, text: str) -> Message:
         ("an id cut off", "02 0000"),
     ],
 )
-def test_metadata_requests_that_kafka_refuses(name: str, text: str) -> None:
+def test_metadata_requests_that_kafka_rejects_are_malformed(name: str, text: str) -> None:
     with pytest.raises(MalformedMessage):
         decode(MetadataRequest, 12, bytes.fromhex(text))
 
@@ -55,28 +55,28 @@ def test_metadata_requests_that_kafka_refuses(name: str, text: str) -> None:
     ("text", "topics"),
     [
         ("00 01 00 00", None),
-        ("ff ff ff ff 0f 01 00 00", None),  # 2**32 - 1 is a negative number to Kafka, and so null
+        ("ff ff ff ff 0f 01 00 00", None),  # in Kafka 2**32 - 1 is negative, and so null
         ("81 80 80 80 70 01 00 00", []),  # bits beyond the 32nd are dropped
-        ("81 80 00 01 00 00", []),  # a varint need not be as short as it could
+        ("81 80 00 01 00 00", []),  # a varint longer than needed
         ("00 05 00 00", None),  # any byte but 0 is true
         ("00 01 00 01 05 02 aa bb", None),  # an unknown tag
-        ("00 01 00 03 05 01 aa 03 01 bb 05 00", None),  # unknown tags without order, one of them twice
+        ("00 01 00 03 05 01 aa 03 01 bb 05 00", None),  # unknown tags out of order, one of them twice
         ("00 01 00 ff ff ff ff 0f", None),  # a negative number of tags
         (f"02 {ZEROS} 04 c3 28 ff 00 01 00 00", ["\ufffd(\ufffd"]),
-        (f"02 {ZEROS} 04 ed a0 80 00 01 00 00", ["\ufffd"]),  # an encoded surrogate is one broken character
+        (f"02 {ZEROS} 04 ed a0 80 00 01 00 00", ["\ufffd"]),  # an encoded surrogate is one invalid character
         (f"02 {ZEROS} 04 ed a0 41 00 01 00 00", ["\ufffdA"]),
         (f"02 {ZEROS} 03 c0 80 00 01 00 00", ["\ufffd\ufffd"]),
         (f"02 {ZEROS} 05 f5 80 80 80 00 01 00 00", ["\ufffd" * 4]),
         (f"02 {ZEROS} 00 00 01 00 00", [None]),
     ],
 )
-def test_metadata_requests_that_kafka_reads(text: str, topics: list[str | None] | None) -> None:
-    """Each was put to Kafka 4.3's own reader."""
+def test_metadata_requests_that_kafka_accepts_are_decoded(text: str, topics: list[str | None] | None) -> None:
+    """The expected values come from Kafka 4.3's own decoder."""
     expected = MetadataRequest(topics=None if topics is None else [MetadataRequestTopic(name=name) for name in topics])
     assert read_all(MetadataRequest, 12, text) == expected
 
 
-def test_lengths_before_the_compact_ones() -> None:
+def test_lengths_of_fixed_width() -> None:
     assert read_all(MetadataRequest, 1, "fffffffe") == MetadataRequest(topics=None)
     assert read_all(MetadataRequest, 1, "00000001 0001 61") == MetadataRequest(topics=[MetadataRequestTopic(name="a")])
     for version, text in (
@@ -90,8 +90,8 @@ def test_lengths_before_the_compact_ones() -> None:
             decode(MetadataRequest, version, bytes.fromhex(text))
 
 
-def test_known_tags_are_read_whatever_size_they_claim() -> None:
-    """Kafka does not compare the size of a tagged field that it knows, and the last of two wins."""
+def test_known_tags_are_decoded_whatever_their_size() -> None:
+    """Kafka ignores the size of a known tagged field, and the last of two wins."""
     plain = read_all(FetchRequest, 15, f"{FETCH_15} 00")
     assert isinstance(plain, FetchRequest)
     plain.replica_state = ReplicaState(7, 9)
@@ -103,8 +103,8 @@ def test_known_tags_are_read_whatever_size_they_claim() -> None:
     assert read_all(FetchRequest, 15, f"{FETCH_15} 01 85 00 02 aa bb") == plain
 
 
-def test_what_leads_a_struct_that_may_be_null() -> None:
-    """A negative byte is null, any other says that the struct follows."""
+def test_byte_before_a_nullable_struct() -> None:
+    """A negative byte is null; after any other the struct follows."""
     for lead in ("00", "01", "07"):
         decoded = read_all(DescribeTopicPartitionsRequest, 0, f"01 00000001 {lead} 0261 00000003 00 00")
         assert decoded == DescribeTopicPartitionsRequest([], 1, Cursor("a", 3))
@@ -113,8 +113,8 @@ def test_what_leads_a_struct_that_may_be_null() -> None:
     )
 
 
-def test_every_truncation_is_malformed(any_message: type[Message], sampler: Any) -> None:
-    """However a message is cut, the reader says so: it never takes a part for the whole."""
+def test_truncated_message_is_malformed(any_message: type[Message], sampler: Any) -> None:
+    """At any position: a part of a message is never decoded as a complete one."""
     for version in range(any_message.MIN_VERSION, any_message.MAX_VERSION + 1):
         encoded = encode(sampler(any_message, version, Random(version)), version)
         for end in sorted({*range(min(40, len(encoded))), *range(0, len(encoded), 1 + len(encoded) // 40)}):
@@ -122,17 +122,17 @@ def test_every_truncation_is_malformed(any_message: type[Message], sampler: Any)
                 decode(any_message, version, memoryview(encoded)[:end])
 
 
-def test_mutations_are_read_or_malformed(any_message: type[Message], sampler: Any) -> None:
-    """Bytes flipped, inserted, removed and set to what lengths fear: nothing but MalformedMessage comes out."""
+def test_mutated_message_is_decoded_or_malformed(any_message: type[Message], sampler: Any) -> None:
+    """Bytes changed, inserted, removed and set to critical lengths: no error but MalformedMessage."""
     random = Random(any_message.__name__)
-    feared = [b"", b"\xff", b"\x80\x80\x80\x80\x08", b"\x7f\xff\xff\xff", b"\xff\xff\xff\xff"]
+    critical = [b"", b"\xff", b"\x80\x80\x80\x80\x08", b"\x7f\xff\xff\xff", b"\xff\xff\xff\xff"]
     for version in range(any_message.MIN_VERSION, any_message.MAX_VERSION + 1):
         encoded = encode(sampler(any_message, version, random), version)
         for _ in range(60):
             data = bytearray(encoded)
             for _ in range(random.randint(1, 4)):
                 position = random.randrange(len(data) + 1)
-                data[position : position + random.randint(0, 4)] = random.choice([*feared, random.randbytes(2)])
+                data[position : position + random.randint(0, 4)] = random.choice([*critical, random.randbytes(2)])
             try:
                 decoded, end = decode(any_message, version, bytes(data))
             except MalformedMessage:
@@ -151,11 +151,11 @@ def test_mutations_are_read_or_malformed(any_message: type[Message], sampler: An
         (ProduceRequest, 3, "ffff 0001 00000001 00000001 0001 61 00000001 00000000 7fffffff"),
     ],
 )
-def test_a_huge_count_costs_nothing(cls: type[Message], version: int, text: str) -> None:
-    """Counts are held against the bytes that remain before anything is allocated."""
+def test_huge_count_allocates_nothing(cls: type[Message], version: int, text: str) -> None:
+    """Counts are compared with the remaining bytes before anything is allocated."""
     data = bytes.fromhex(text) + bytes(200)
     with pytest.raises(MalformedMessage):
-        decode(cls, version, data)  # the codec is compiled when it is first needed, which takes memory of its own
+        decode(cls, version, data)  # compiles the codec, which takes memory too
     tracemalloc.start()
     try:
         with pytest.raises(MalformedMessage):
@@ -166,30 +166,30 @@ def test_a_huge_count_costs_nothing(cls: type[Message], version: int, text: str)
     assert peak < 1_000_000
 
 
-class Hollow(Message):
+class EmptyItem(Message):
     later: int = i32("1+", default=0)
 
 
-class Hollows(Message):
-    """An array whose items take no bytes in its first version."""
+class EmptyItems(Message):
+    """A message with an array whose items take no bytes in version 0."""
 
     MIN_VERSION = 0
     MAX_VERSION = 1
     FLEXIBLE_FROM = NEVER
 
-    items: list[Hollow] = array(Hollow, "0+", default=())
+    items: list[EmptyItem] = array(EmptyItem, "0+", default=())
 
 
-def test_items_without_bytes_are_counted_too() -> None:
-    """They could be as many as a count can say; as in Kafka there may be as many as bytes remain."""
-    assert decode(Hollows, 0, bytes.fromhex("00000002 0000")) == (Hollows([Hollow(), Hollow()]), 4)
+def test_items_without_bytes_are_limited() -> None:
+    """As in Kafka there may be as many items as bytes remain."""
+    assert decode(EmptyItems, 0, bytes.fromhex("00000002 0000")) == (EmptyItems([EmptyItem(), EmptyItem()]), 4)
     for text in ("7fffffff 0000", "00000003 0000"):
         with pytest.raises(MalformedMessage, match="items"):
-            decode(Hollows, 0, bytes.fromhex(text))
+            decode(EmptyItems, 0, bytes.fromhex(text))
 
 
-def test_memory_grows_with_the_frame_only() -> None:
-    """The densest message, a struct for every five bytes, costs a bounded multiple of its bytes."""
+def test_memory_is_proportional_to_the_frame() -> None:
+    """The densest message has a struct for every five bytes."""
     request = ProduceRequest(
         topic_data=[TopicProduceData("t", partition_data=[PartitionProduceData(0, None)] * 20_000)]
     )

@@ -1,4 +1,4 @@
-"""Batches are built and read back; the three ways of looking at records agree."""
+"""Record batches are built and decoded; the fast and the general functions that read records agree."""
 
 import base64
 import json
@@ -43,13 +43,13 @@ def numbered(records: list[Record], base_offset: int) -> list[Record]:
     return [record._replace(offset=base_offset + index) for index, record in enumerate(records)]
 
 
-def test_crc32c_of_the_standard_text() -> None:
+def test_crc32c_of_the_standard_check_value() -> None:
     assert crc32c(b"123456789") == 0xE3069283
     assert crc32c(memoryview(bytearray(b"123456789"))) == 0xE3069283
 
 
 @given(records=RECORDS, base_offset=st.integers(0, 1 << 60), codec=st.sampled_from([0, 1, 2, 3, 4]))
-def test_records_come_back_from_a_batch(records: list[Record], base_offset: int, codec: int) -> None:
+def test_records_survive_a_round_trip(records: list[Record], base_offset: int, codec: int) -> None:
     batch = build_batch(
         records, base_offset=base_offset, codec=codec, producer_id=7, producer_epoch=1, base_sequence=5, leader_epoch=9
     )
@@ -73,8 +73,8 @@ def test_records_come_back_from_a_batch(records: list[Record], base_offset: int,
 
 
 @pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd"])
-def test_records_are_laid_out_as_apache_kafka_lays_them_out(codec: str) -> None:
-    """A batch that it compressed and stored, beside the same records built here."""
+def test_records_are_encoded_as_by_apache_kafka(codec: str) -> None:
+    """A batch that Kafka compressed and stored, compared with the same records encoded here."""
     stored = base64.b64decode(json.loads(WRITTEN.read_text())["java"][codec])
     header, records = read_header(stored), decode_records(stored)
     assert decompress(header.codec, stored[61:], 1 << 20) == payload(records)
@@ -82,19 +82,19 @@ def test_records_are_laid_out_as_apache_kafka_lays_them_out(codec: str) -> None:
     assert built == header._replace(length=built.length, crc=built.crc)
 
 
-def test_the_log_stamps_all_records_of_a_batch() -> None:
+def test_log_append_time_applies_to_all_records() -> None:
     batch = build_batch([Record(timestamp=5), Record(timestamp=9)], log_append_time=1000)
     assert [record.timestamp for record in decode_records(batch)] == [1000, 1000]
     assert read_header(batch).has_log_append_time
 
 
-def test_control_and_transactional_batches_say_so() -> None:
+def test_control_and_transactional_attributes() -> None:
     header = read_header(build_batch([Record(value=b"x")], is_control=True, is_transactional=True))
     assert (header.is_control, header.is_transactional, header.attributes) == (True, True, 0x30)
 
 
 @given(counts=st.lists(st.integers(1, 5), max_size=5), cut=st.integers(0, 100))
-def test_iterating_leaves_out_a_batch_that_is_cut_off(counts: list[int], cut: int) -> None:
+def test_iterate_batches_skips_an_incomplete_batch(counts: list[int], cut: int) -> None:
     batches = [build_batch([Record(value=b"v" * count)] * count) for count in counts]
     whole = b"".join(batches)
     kept, position = [], 0
@@ -106,7 +106,7 @@ def test_iterating_leaves_out_a_batch_that_is_cut_off(counts: list[int], cut: in
 
 
 @pytest.mark.parametrize(("place", "value"), [(16, 1), (8, 0xFF)])
-def test_iterating_stops_at_what_is_no_batch(place: int, value: int) -> None:
+def test_iterate_batches_rejects_other_bytes(place: int, value: int) -> None:
     batch = build_batch([Record(value=b"x")])
     batch[place] = value
     with pytest.raises(MalformedMessage):
@@ -114,7 +114,7 @@ def test_iterating_stops_at_what_is_no_batch(place: int, value: int) -> None:
 
 
 @given(records=RECORDS, data=st.data())
-def test_damaged_records_are_malformed_or_read_but_nothing_worse(records: list[Record], data: st.DataObject) -> None:
+def test_corrupt_records_are_decoded_or_malformed(records: list[Record], data: st.DataObject) -> None:
     batch = build_batch(records)
     for _ in range(data.draw(st.integers(1, 3))):
         batch[data.draw(st.integers(61, len(batch) - 1))] = data.draw(st.integers(0, 255))
@@ -149,8 +149,8 @@ SHAPES = st.sampled_from(
 
 @settings(deadline=None)
 @given(shape=SHAPES, count=st.integers(1, 700), data=st.data())
-def test_the_ways_of_reading_records_agree(shape: object, count: int, data: st.DataObject) -> None:
-    """A fast way may pass, but if it says something it says what the slow one does; also of records that were damaged."""
+def test_fast_and_general_functions_agree(shape: object, count: int, data: st.DataObject) -> None:
+    """A fast function may return None, but any other result is that of the general one, also for corrupt records."""
     plain = bytearray(payload([shape(i) for i in range(count)]))  # type: ignore[operator]
     for _ in range(data.draw(st.integers(0, 2))):
         plain[data.draw(st.integers(0, len(plain) - 1))] = data.draw(st.integers(0, 255))
@@ -167,8 +167,8 @@ def test_the_ways_of_reading_records_agree(shape: object, count: int, data: st.D
 
 
 @pytest.mark.parametrize("size", [lambda i: 100, lambda i: 60 + i * 31 % 90])
-def test_a_negative_length_among_many_is_not_overlooked(size: Callable[[int], int]) -> None:
-    """It differs from the right one in a bit that does not move the end of the record."""
+def test_negative_length_among_many_is_found(size: Callable[[int], int]) -> None:
+    """It differs from the valid one in a bit that does not move the end of the record."""
     records = [Record(timestamp=1000, value=b"x" * size(i)) for i in range(500)]
     octets = bytearray(payload(records))
     octets[len(payload(records[:250]))] ^= 1
@@ -177,14 +177,14 @@ def test_a_negative_length_among_many_is_not_overlooked(size: Callable[[int], in
 
 
 @pytest.mark.parametrize("count", [51, 64, 65, 300, 9000])
-@pytest.mark.parametrize("kind", ["equal", "mixed", "headers"])
-def test_large_batches_of_usual_records_are_read_in_columns(count: int, kind: str) -> None:
-    """None here would be right but slow."""
-    if kind != "equal" and count < 200:
+@pytest.mark.parametrize("shape", ["equal", "mixed", "headers"])
+def test_large_batches_of_common_records_are_read_fast(count: int, shape: str) -> None:
+    """None would be correct but slow."""
+    if shape != "equal" and count < 200:
         return
-    size = {"equal": lambda i: 100, "mixed": lambda i: 60 + i * 31 % 90, "headers": lambda i: 60}[kind]
+    size = {"equal": lambda i: 100, "mixed": lambda i: 60 + i * 31 % 90, "headers": lambda i: 60}[shape]
     records = [
-        Record(timestamp=1000 + i // 300, value=b"x" * size(i), headers=(("a", b"b"),) if kind == "headers" else ())
+        Record(timestamp=1000 + i // 300, value=b"x" * size(i), headers=(("a", b"b"),) if shape == "headers" else ())
         for i in range(count)
     ]
     assert collect_stats_large(payload(records), count, check_offsets=True) == RecordStats(
@@ -203,8 +203,8 @@ def test_large_batches_of_usual_records_are_read_in_columns(count: int, kind: st
         lambda i: Record(timestamp=1000 + 40 * i, key=b"key", value=b"", headers=(("a", b"b"),)),
     ],
 )
-def test_headers_and_seconds_between_records_are_usual(make: Callable[[int], Record]) -> None:
-    """None here would be right but slow, too."""
+def test_headers_and_timestamps_far_apart_are_read_fast(make: Callable[[int], Record]) -> None:
+    """None would be correct but slow."""
     records = [make(i) for i in range(150)]
     assert collect_stats_fast(payload(records), 150, check_offsets=True) == collect_stats(payload(records), 150)
 
@@ -212,8 +212,8 @@ def test_headers_and_seconds_between_records_are_usual(make: Callable[[int], Rec
 @pytest.mark.parametrize("key", [None, b"", b"a key of some length"])
 @pytest.mark.parametrize("count", [50, 100, 600, 9000])
 @pytest.mark.parametrize("times", [1, 3])
-def test_plain_records_of_random_bytes_are_read_at_once(count: int, key: bytes | None, times: int) -> None:
-    """Among random bytes some look like the start of a record: they are stepped over."""
+def test_plain_records_of_random_bytes_are_read_fast(count: int, key: bytes | None, times: int) -> None:
+    """Some random bytes look like the start of a record; these guesses are excluded."""
     bytes_of = Random(count)
     records = [
         Record(timestamp=1000 + i % times, key=key, value=bytes_of.randbytes(bytes_of.randint(50, 150)))
@@ -238,9 +238,9 @@ def test_plain_records_of_random_bytes_are_read_at_once(count: int, key: bytes |
 
 
 @pytest.mark.parametrize("length_bytes", [2, 3])
-def test_lengths_that_take_more_bytes_than_needed_shift_no_field(length_bytes: int) -> None:
-    """Read one byte too early, these records look plain: the attributes as timestamp, the timestamp as offset, and so on. The fields of
-    the second kind end one byte after their record."""
+def test_lengths_that_are_longer_than_needed_are_not_misread(length_bytes: int) -> None:
+    """Read one byte too early, these records look plain: the attributes as timestamp, the timestamp as offset, and so
+    on. The fields of the second kind end one byte after their record."""
     valid, invalid, count = bytearray(), bytearray(), 60
     for index in range(count):
         body = b"\0" + varint(index) + varint(-1) + varint(2) + b"\4\4" + varint(2) + b"vv" + b"\0"
@@ -261,7 +261,7 @@ def test_lengths_that_take_more_bytes_than_needed_shift_no_field(length_bytes: i
 
 @settings(deadline=None)
 @given(batches=st.lists(st.tuples(SHAPES, st.integers(1, 700)), min_size=1, max_size=4), gap=st.integers(0, 3))
-def test_starts_of_many_batches_are_where_their_records_are(batches: list[tuple[object, int]], gap: int) -> None:
+def test_starts_of_the_records_of_many_batches_are_found(batches: list[tuple[object, int]], gap: int) -> None:
     data, expected, starts, ends = bytearray(), [], [], []
     for shape, count in batches:
         data += b"\xff" * gap
@@ -287,14 +287,14 @@ def test_starts_of_many_batches_are_where_their_records_are(batches: list[tuple[
 @pytest.mark.parametrize("count", [21, 64, 65, 300])
 @pytest.mark.parametrize("key", [None, b"", b"k" * 200])
 @pytest.mark.parametrize("value", [None, b"", b"v" * 100, b"v" * 9000])
-def test_records_of_one_form_are_a_grid(count: int, key: bytes | None, value: bytes | None) -> None:
+def test_uniform_records_are_read_fast(count: int, key: bytes | None, value: bytes | None) -> None:
     octets = payload([Record(timestamp=1000 + i // 50, key=key, value=value) for i in range(count)])
     assert collect_stats_uniform(octets, count) == RecordStats(0, (count - 1) // 50, key is None, True)
     assert collect_stats_uniform(octets + b"\0", count) is None
     size = len(octets) // count
-    for damaged in range((count - 2) * size, len(octets)):
+    for position in range((count - 2) * size, len(octets)):
         changed = bytearray(octets)
-        changed[damaged] ^= 1
+        changed[position] ^= 1
         found = collect_stats_uniform(bytes(changed), count)
         try:
             assert found in (None, collect_stats(bytes(changed), count))

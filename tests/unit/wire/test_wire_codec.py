@@ -1,4 +1,4 @@
-"""What is encoded is decoded again, in every version of every message; values that a version cannot hold are refused."""
+"""Round trips of every version of every message, and values that a version cannot express."""
 
 from random import Random
 from typing import Any, TypeVar
@@ -70,8 +70,8 @@ def instances(cls: type[Message], version: int) -> st.SearchStrategy[Message]:
 
 @settings(max_examples=25, deadline=None)
 @given(data=st.data())
-def test_what_is_encoded_is_decoded_again(any_message: type[Message], data: st.DataObject) -> None:
-    """From any kind of buffer, at any place in it, with anything behind it."""
+def test_message_survives_a_round_trip(any_message: type[Message], data: st.DataObject) -> None:
+    """From any type of buffer, at any position, with other bytes after it."""
     version = data.draw(st.integers(any_message.MIN_VERSION, any_message.MAX_VERSION))
     original = data.draw(instances(any_message, version))
     encoded = encode(original, version)
@@ -88,24 +88,24 @@ def test_what_is_encoded_is_decoded_again(any_message: type[Message], data: st.D
 
 
 def in_slices(work: SlicedWork[T]) -> tuple[int, T]:
-    """How often it gave way, and its result."""
-    for turns in range(10_000):
+    """Return how often the work yielded, and its result."""
+    for yields in range(10_000):
         try:
             next(work)
         except StopIteration as end:
-            return turns, end.value
+            return yields, end.value
     raise AssertionError("it does not end")
 
 
-def test_large_messages_give_way() -> None:
+def test_sliced_codecs_yield_for_large_messages() -> None:
     topics = [MetadataRequestTopic(name=f"topic-{number}") for number in range(4000)]
-    turns, encoded = in_slices(encode_in_slices(MetadataRequest(topics=topics), 12))
-    assert (turns, encoded) == (10, encode(MetadataRequest(topics=topics), 12))
+    yields, encoded = in_slices(encode_in_slices(MetadataRequest(topics=topics), 12))
+    assert (yields, encoded) == (10, encode(MetadataRequest(topics=topics), 12))
     assert in_slices(decode_in_slices(MetadataRequest, 12, encoded)) == (10, decode(MetadataRequest, 12, encoded))
 
 
 @pytest.mark.parametrize("shape", [(50_001, 0), (25_000, 1), (10, 5_000)])
-def test_all_arrays_of_a_large_message_are_bounded_together(shape: tuple[int, int]) -> None:
+def test_sliced_decoder_limits_the_items_of_all_arrays(shape: tuple[int, int]) -> None:
     topics, partitions = shape
     wanted = ElectLeadersRequest(
         topic_partitions=[TopicPartitions(partitions=[0] * partitions) for _ in range(topics)], timeout_ms=1
@@ -118,8 +118,8 @@ def test_all_arrays_of_a_large_message_are_bounded_together(shape: tuple[int, in
         assert in_slices(decode_in_slices(ElectLeadersRequest, 2, encoded))[1] == (wanted, len(encoded))
 
 
-def test_many_tagged_fields_are_not_read() -> None:
-    """A field of no bytes takes two: a megabyte of them would take the time of one of ten megabytes."""
+def test_too_many_tagged_fields_are_malformed() -> None:
+    """An empty field takes two bytes, so a megabyte of them would be expensive to skip."""
     encoded = encode(MetadataRequest(topics=[]), 12)
     assert encoded[-1] == 0
     few, many = (
@@ -130,8 +130,8 @@ def test_many_tagged_fields_are_not_read() -> None:
         decode(MetadataRequest, 12, many)
 
 
-def test_samples_of_every_version_survive(any_message: type[Message], sampler: Any) -> None:
-    """Long strings and arrays, extreme numbers, nulls: in all versions, not only the drawn ones."""
+def test_samples_of_every_version_survive_a_round_trip(any_message: type[Message], sampler: Any) -> None:
+    """Long strings and arrays, extreme numbers and nulls, in every version."""
     for version in range(any_message.MIN_VERSION, any_message.MAX_VERSION + 1):
         for seed in range(5):
             original = sampler(any_message, version, Random(seed))
@@ -139,31 +139,31 @@ def test_samples_of_every_version_survive(any_message: type[Message], sampler: A
             assert decode(any_message, version, encoded) == (original, len(encoded)), (version, seed)
 
 
-def test_a_message_of_defaults_is_encoded_in_every_version(any_message: type[Message]) -> None:
-    """Nothing is refused that nobody set, except null where a version knows no null."""
+def test_default_message_is_encoded_in_every_version(any_message: type[Message]) -> None:
+    """Unset fields are never rejected."""
     for version in range(any_message.MIN_VERSION, any_message.MAX_VERSION + 1):
         encoded = encode(any_message(), version)
         assert decode(any_message, version, encoded) == (any_message(), len(encoded))
 
 
-def test_a_version_outside_the_range_is_refused() -> None:
+def test_unsupported_version_is_rejected() -> None:
     for version in (-1, 14):
-        with pytest.raises(ValueError, match="versions 0 to 13"):
+        with pytest.raises(ValueError, match="versions are 0-13"):
             encoder(MetadataResponse, version)
-        with pytest.raises(ValueError, match="versions 0 to 13"):
+        with pytest.raises(ValueError, match="versions are 0-13"):
             decode(MetadataResponse, version, b"")
-    with pytest.raises(ValueError, match="versions 0 to 5"):
+    with pytest.raises(ValueError, match="versions are 0-5"):
         encode(InitProducerIdRequest(), 6)
 
 
-def test_compiled_functions_are_kept() -> None:
+def test_compiled_functions_are_cached() -> None:
     assert encoder(MetadataRequest, 9) is encoder(MetadataRequest, 9)
     assert decoder(MetadataRequest, 9) is decoder(MetadataRequest, 9)
     assert encoder(MetadataRequest, 9) is not encoder(MetadataRequest, 10)
 
 
-def test_a_field_that_a_version_lacks_is_refused_unless_it_may_be_dropped() -> None:
-    """The answer would mean something else without it; Kafka refuses the same."""
+def test_field_that_a_version_lacks_is_rejected_unless_ignorable() -> None:
+    """Without it the message would mean something else; Kafka rejects the same fields."""
     with pytest.raises(ValueError, match="allow_auto_topic_creation"):
         encode(MetadataRequest(allow_auto_topic_creation=False), 3)
     with pytest.raises(ValueError, match="replica_id"):
@@ -177,13 +177,13 @@ def test_a_field_that_a_version_lacks_is_refused_unless_it_may_be_dropped() -> N
     assert encode(FetchRequest(replica_state=ReplicaState()), 14) == encode(FetchRequest(), 14)
 
 
-def test_a_version_without_a_field_gives_its_default() -> None:
+def test_decoding_a_version_without_a_field_sets_its_default() -> None:
     decoded, _ = decode(MetadataRequest, 0, encode(MetadataRequest(), 0))
     assert decoded == MetadataRequest(topics=[], allow_auto_topic_creation=True)
     assert decode(MetadataResponse, 0, encode(MetadataResponse(), 0))[0].controller_id == -1
 
 
-def test_null_where_a_version_knows_none_is_refused() -> None:
+def test_null_is_rejected_in_versions_where_a_field_is_not_nullable() -> None:
     for message, version in (
         (MetadataRequest(topics=None), 0),
         (MetadataRequest(topics=[MetadataRequestTopic(name=None)]), 9),
@@ -205,18 +205,18 @@ def test_null_where_a_version_knows_none_is_refused() -> None:
         MetadataResponse(topics=[3]),  # type: ignore[list-item]
     ],
 )
-def test_values_that_do_not_fit_are_refused(message: Message) -> None:
+def test_values_out_of_range_are_rejected(message: Message) -> None:
     with pytest.raises(ValueError):
         encode(message, 12)
 
 
-def test_ids_of_a_wrong_size_in_an_array_are_refused() -> None:
+def test_ids_of_a_wrong_size_in_an_array_are_rejected() -> None:
     with pytest.raises(ValueError, match="directories"):
         encode(PartitionChangeRecord(directories=[ZERO_UUID, Uuid(b"short")]), 1)
 
 
-def test_records_are_a_slice_of_the_buffer() -> None:
-    """The largest part of a produce request is never copied."""
+def test_decoded_records_are_a_view_of_the_buffer() -> None:
+    """The largest part of a Produce request is never copied."""
     batch = b"batch" * 100
     request = ProduceRequest(
         topic_data=[TopicProduceData(name="t", partition_data=[PartitionProduceData(0, memoryview(batch))])]
@@ -229,15 +229,15 @@ def test_records_are_a_slice_of_the_buffer() -> None:
     assert records.obj is buffer
 
 
-def test_tagged_fields_are_written_only_where_they_differ() -> None:
-    silent = PartitionData()
-    spoken = PartitionData(current_leader=LeaderIdAndEpoch(leader_id=1, leader_epoch=2))
-    short, long = (part_encoder(FetchResponse, PartitionData, 12)(data) for data in (silent, spoken))
+def test_tagged_fields_are_encoded_only_if_they_differ_from_the_default() -> None:
+    default = PartitionData()
+    changed = PartitionData(current_leader=LeaderIdAndEpoch(leader_id=1, leader_epoch=2))
+    short, long = (part_encoder(FetchResponse, PartitionData, 12)(data) for data in (default, changed))
     assert long == short[:-1] + bytes.fromhex("01 01 09 00000001 00000002 00")
 
 
-def test_the_shared_default_of_a_struct_cannot_be_changed() -> None:
-    """A change would be seen in every message that was never given the struct."""
+def test_shared_default_of_a_struct_is_read_only() -> None:
+    """A change would show in every message whose struct was not set."""
     data = PartitionData()
     with pytest.raises(AttributeError, match="shared default"):
         data.current_leader.leader_id = 4
@@ -248,7 +248,7 @@ def test_the_shared_default_of_a_struct_cannot_be_changed() -> None:
     assert PartitionData().current_leader.leader_id == -1
 
 
-def test_a_struct_may_be_null() -> None:
+def test_nullable_struct_is_encoded() -> None:
     assert encode(DescribeTopicPartitionsRequest(), 0) == bytes.fromhex("01 000007d0 ff 00")
     assert encode(DescribeTopicPartitionsRequest(cursor=Cursor("t", 3)), 0) == bytes.fromhex(
         "01 000007d0 01 0274 00000003 00 00"
@@ -260,8 +260,8 @@ class Inner(Message):
     names: list[bytes] = array(binary, "0+", default=())
 
 
-class Odd(Message):
-    """What no message of these APIs has, and others do."""
+class Unusual(Message):
+    """Features of declarations that no supported API uses."""
 
     MIN_VERSION = 0
     MAX_VERSION = 1
@@ -274,26 +274,26 @@ class Odd(Message):
 
 
 @pytest.mark.parametrize(
-    ("odd", "version", "encoded"),
+    ("message", "version", "encoded"),
     [
-        (Odd(), 1, "0000000000000000 00000000 00"),
-        (Odd(inner=None), 1, "0000000000000000 00000000 01 00 01 00"),
-        (Odd(inner=Inner(7)), 1, "0000000000000000 00000000 01 00 07 01 00000007 01 00"),
+        (Unusual(), 1, "0000000000000000 00000000 00"),
+        (Unusual(inner=None), 1, "0000000000000000 00000000 01 00 01 00"),
+        (Unusual(inner=Inner(7)), 1, "0000000000000000 00000000 01 00 07 01 00000007 01 00"),
         (
-            Odd(inner=Inner(7, [b"a"]), word=None),
+            Unusual(inner=Inner(7, [b"a"]), word=None),
             1,
             "0000000000000000 00000000 02 00 09 01 00000007 02 0261 00 01 01 00",
         ),
-        (Odd(1.5, 0xFFFFFFFF, word="ab"), 0, "3ff8000000000000 ffffffff 0002 6162"),
+        (Unusual(1.5, 0xFFFFFFFF, word="ab"), 0, "3ff8000000000000 ffffffff 0002 6162"),
     ],
 )
-def test_tagged_structs_may_be_null_and_fields_become_tagged(odd: Odd, version: int, encoded: str) -> None:
-    """A tagged struct is led by a varint (0 is null), as Kafka's classic member metadata is; an older version has the field in line."""
-    assert encode(odd, version) == bytes.fromhex(encoded)
-    assert decode(Odd, version, bytes.fromhex(encoded))[0] == odd
+def test_nullable_tagged_struct_and_field_that_becomes_tagged(message: Unusual, version: int, encoded: str) -> None:
+    """A nullable tagged struct is preceded by a varint, 0 for null, as in Kafka's classic member metadata."""
+    assert encode(message, version) == bytes.fromhex(encoded)
+    assert decode(Unusual, version, bytes.fromhex(encoded))[0] == message
 
 
-def test_messages_are_plain_values() -> None:
+def test_messages_compare_by_value() -> None:
     request = MetadataRequest([MetadataRequestTopic(name="t")], False)
     assert request == MetadataRequest(topics=[MetadataRequestTopic(ZERO_UUID, "t")], allow_auto_topic_creation=False)
     assert request != MetadataRequest()
@@ -308,8 +308,8 @@ def test_messages_are_plain_values() -> None:
     assert MetadataRequest().topics is not MetadataRequest().topics
 
 
-def test_a_part_is_encoded_as_it_stands_in_its_message(sampler: Any) -> None:
-    """A topic's bytes can be kept and joined into any answer of that version."""
+def test_part_encoder_encodes_a_struct_as_its_message_does(sampler: Any) -> None:
+    """A topic's bytes can be cached and joined into any response of that version."""
     for version in (0, 8, 9, 13):
         topics = [sampler(MetadataResponseTopic, version, Random(seed)) for seed in range(3)]
         one = part_encoder(MetadataResponse, MetadataResponseTopic, version)

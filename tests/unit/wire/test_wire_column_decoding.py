@@ -1,4 +1,4 @@
-"""Columns say what records say one by one, for batches of every form."""
+"""Decoded columns contain the same records as `decode_records`, for all kinds of batches."""
 
 import struct
 
@@ -18,7 +18,7 @@ TIME = 1_700_000_000_000
 def rows(
     columns: RecordColumns,
 ) -> list[tuple[int, int, int, bytes | None, bytes | None, tuple[tuple[str, bytes | None], ...]]]:
-    """Partition, offset, timestamp, key, value and headers of each record."""
+    """Return partition, offset, timestamp, key, value and headers of each record."""
     return list(
         zip(
             columns.partitions.tolist(),
@@ -67,8 +67,8 @@ batch_of = st.lists(record, min_size=1, max_size=40) | st.tuples(record, st.inte
 
 @settings(deadline=None, max_examples=150)
 @given(st.lists(st.tuples(st.integers(0, 2), batch_of, st.integers(0, 4), st.none() | st.just(TIME)), max_size=6))
-def test_columns_are_the_records(drawn: list[tuple[int, list[Record], int, int | None]]) -> None:
-    """Any batches of any codec, spread over partitions, give what each batch gives on its own."""
+def test_columns_contain_the_records(drawn: list[tuple[int, list[Record], int, int | None]]) -> None:
+    """For batches of any codec, in several partitions."""
     partitions = [bytearray(), bytearray(), bytearray()]
     wanted: list[list[object]] = [[], [], []]
     ends = [0, 0, 0]
@@ -83,8 +83,8 @@ def test_columns_are_the_records(drawn: list[tuple[int, list[Record], int, int |
 
 
 @pytest.mark.parametrize("codec", range(5))
-def test_records_before_the_asked_offset_are_dropped(codec: int) -> None:
-    """A broker answers with the whole batch that holds the offset."""
+def test_records_before_the_fetch_offset_are_dropped(codec: int) -> None:
+    """Brokers send the complete batch that contains the offset."""
     batch = build_batch([Record(value=b"%d" % index) for index in range(10)], base_offset=100, codec=codec)
     columns = decode_fetched([FetchedPartition(batch, 107)])
     assert columns.offsets.tolist() == [107, 108, 109]
@@ -92,16 +92,16 @@ def test_records_before_the_asked_offset_are_dropped(codec: int) -> None:
     assert columns.next_offsets == [110]
 
 
-def test_a_torn_last_batch_is_left_out() -> None:
-    """An answer may end inside a batch: the next fetch begins there."""
+def test_incomplete_last_batch_is_skipped() -> None:
+    """A response may end inside a batch; the next fetch starts there."""
     first, second = (build_batch([Record(value=b"v")] * 2, base_offset=base) for base in (0, 2))
     for cut in (1, 12, 60, 61, len(second) - 1):
         columns = decode_fetched([FetchedPartition(bytes(first + second[:cut]), 0)])
         assert (columns.offsets.tolist(), columns.next_offsets) == ([0, 1], [2])
 
 
-def test_control_batches_are_skipped_and_counted() -> None:
-    """The next fetch begins behind a marker that is the last batch."""
+def test_control_batches_are_skipped_but_advance_the_next_offset() -> None:
+    """The next fetch starts after a marker that is the last batch."""
     data = build_batch([Record(value=b"v")], producer_id=7, producer_epoch=0, is_transactional=True) + marker(
         1, 7, is_commit=True
     )
@@ -109,8 +109,8 @@ def test_control_batches_are_skipped_and_counted() -> None:
     assert (columns.offsets.tolist(), columns.next_offsets) == ([0], [2])
 
 
-def test_aborted_transactions_are_dropped() -> None:
-    """Of two producers between each other only the aborted transaction goes, and what its producer writes afterwards stays."""
+def test_records_of_aborted_transactions_are_dropped() -> None:
+    """Other producers' records and later records of the same producer stay."""
 
     def written(offset: int, producer: int) -> bytearray:
         return build_batch(
@@ -136,8 +136,8 @@ def test_aborted_transactions_are_dropped() -> None:
     assert decode_fetched([fetched], read_committed=True).next_offsets == [7]
 
 
-def test_compacted_gaps_keep_their_offsets() -> None:
-    """Compaction leaves batches whose deltas jump, and batches without records."""
+def test_offsets_with_gaps_are_kept() -> None:
+    """Compaction leaves batches with gaps between offset deltas, and empty batches."""
     from ottla.wire.batches import COUNT_AT, LAST_OFFSET_DELTA_AT, LENGTH_AT, RECORDS_AT, write_checksum
 
     whole = build_batch([Record(value=b"a"), Record(value=b"b"), Record(value=b"c")], base_offset=10)
@@ -156,8 +156,8 @@ def test_compacted_gaps_keep_their_offsets() -> None:
     assert (columns.offsets.tolist(), columns.values.tolist(), columns.next_offsets) == ([10, 12], [b"a", b"c"], [18])
 
 
-def test_a_damaged_batch_is_told() -> None:
-    """By its checksum, or by its fields where checksums are not looked at."""
+def test_corrupt_batch_is_malformed() -> None:
+    """Detected by its checksum, or by its fields if checksums are not checked."""
     batch = build_batch([Record(value=b"value %d" % index) for index in range(50)])
     for at in (61, 70, 100, len(batch) - 1):
         damaged = bytearray(batch)
@@ -172,10 +172,10 @@ def test_a_damaged_batch_is_told() -> None:
 
 @settings(deadline=None, max_examples=200)
 @given(st.lists(record, min_size=1, max_size=30), st.data())
-def test_damage_without_checksums_never_goes_unseen_as_another_failure(
+def test_corrupt_batch_without_checksum_check_is_decoded_or_malformed(
     records: list[Record], data: st.DataObject
 ) -> None:
-    """Whatever the bytes are, the outcome is records or MalformedMessage."""
+    """Never another error."""
     batch = build_batch(records)
     for _ in range(3):
         batch[data.draw(st.integers(61, len(batch) - 1))] = data.draw(st.integers(0, 255))
@@ -187,13 +187,13 @@ def test_damage_without_checksums_never_goes_unseen_as_another_failure(
     assert len(columns) <= len(records)
 
 
-def test_nothing_fetched_is_no_rows() -> None:
+def test_empty_response_has_no_rows() -> None:
     columns = decode_fetched([FetchedPartition(b"", 5)])
     assert (rows(columns), columns.next_offsets, columns.partition_bounds()) == ([], [5], [0, 0])
 
 
-def test_rows_of_partitions_are_found() -> None:
-    """Partitions stand one after another, those without records too."""
+def test_partition_bounds() -> None:
+    """Including partitions without records."""
     one, two = build_batch([Record(value=b"1")] * 3), build_batch([Record(value=b"2")] * 2, leader_epoch=4)
     columns = decode_fetched([FetchedPartition(one, 0), FetchedPartition(b"", 9), FetchedPartition(two, 0)])
     assert columns.partition_bounds() == [0, 3, 3, 5]
@@ -203,8 +203,8 @@ def test_rows_of_partitions_are_found() -> None:
 
 @pytest.mark.parametrize("filling", [b"text", b"\0", b"\0\1\0"])
 @pytest.mark.parametrize("codec", [0, 4])
-def test_many_records_of_many_sizes(codec: int, filling: bytes) -> None:
-    """Long batches of changing lengths, of bytes that look like the ends of records and of bytes that do not."""
+def test_many_records_of_different_sizes(codec: int, filling: bytes) -> None:
+    """With values that look like the boundary of records, and values that do not."""
     records = [
         Record(0, TIME + 7 * index, b"k" * (index % 5) if index % 3 else None, filling * (index * 7919 % 97))
         for index in range(2000)
@@ -213,8 +213,8 @@ def test_many_records_of_many_sizes(codec: int, filling: bytes) -> None:
     assert rows(decode_fetched([FetchedPartition(batch, 0)])) == expected(0, batch)
 
 
-def test_rows_of_a_column() -> None:
-    """A column is asked by row, as a list would be; what is taken out of it is a column, on the same bytes."""
+def test_binary_column_supports_indexes_and_slices() -> None:
+    """Like a list; a slice is a column that shares the data."""
     strings = [b"one", None, b"", b"four", b"five"]
     offsets = np.array([0, 3, 3, 3, 7, 11], np.int64)
     column = BinaryColumn(
@@ -235,7 +235,7 @@ def test_rows_of_a_column() -> None:
     assert column[4:2].tolist() == []
     assert repr(column[3:]) == "BinaryColumn(2 byte strings of 8 bytes)"
     for row in (5, -6):
-        with pytest.raises(IndexError, match=f"row {row} of 5"):
+        with pytest.raises(IndexError, match=f"row {row} is out of range; the column has 5 rows"):
             column[row]
-    with pytest.raises(ValueError, match="steps of 2"):
+    with pytest.raises(ValueError, match="steps of 1, got 2"):
         column[::2]

@@ -1,4 +1,4 @@
-"""Columns become batches, byte for byte those that are built record by record."""
+"""Batches encoded from columns equal those of `build_batch`, byte for byte."""
 
 from random import Random
 
@@ -36,7 +36,7 @@ def columns(records: list[Record]) -> OutgoingColumns:
 
 
 def rebuilt(batch: EncodedBatch, records: list[Record]) -> bytes:
-    """The payload of the same records, encoded one by one."""
+    """Return the payload of the same records from `build_batch`."""
     assert batch.base_timestamp == records[0].timestamp
     assert batch.max_timestamp == max(record.timestamp for record in records)
     return bytes(build_batch(records)[RECORDS_AT:])
@@ -62,8 +62,8 @@ def random_records(rng: Random, count: int, *, with_headers: bool) -> list[Recor
 
 @pytest.mark.parametrize("with_headers", [False, True])
 @pytest.mark.parametrize("seed", range(8))
-def test_batches_are_those_of_the_plain_encoder(seed: int, with_headers: bool) -> None:
-    """Whatever the sizes, nulls, times and headers: the same bytes, and rows of a partition in their order."""
+def test_encoded_batches_equal_those_of_build_batch(seed: int, with_headers: bool) -> None:
+    """For any sizes, nulls, timestamps and headers; the rows of a partition stay in order."""
     rng = Random(seed)
     records = random_records(rng, rng.choice((1, 2, 70, 400)), with_headers=with_headers)
     partitions = np.array([rng.randrange(1 + seed % 4) for _ in records], np.int32)
@@ -81,19 +81,19 @@ def test_batches_are_those_of_the_plain_encoder(seed: int, with_headers: bool) -
     assert left == {0: [], 1: [], 2: [], 3: []}
 
 
-def test_no_rows_are_no_batches() -> None:
+def test_no_rows_give_no_batches() -> None:
     assert encode_columns(columns([]), np.empty(0, np.int32), bytes_max=100) == []
 
 
-def test_missing_columns_are_nulls() -> None:
-    """A column that is None stands for nulls: a tombstone without a key is the smallest record."""
+def test_missing_columns_are_encoded_as_nulls() -> None:
+    """The smallest record is a tombstone without a key."""
     rows = OutgoingColumns(np.array([7, 7], np.int64), None)
     (batch,) = encode_columns(rows, np.zeros(2, np.int32), bytes_max=1000)
     assert bytes(batch.buffer[RECORDS_AT:]) == rebuilt(batch, [Record(timestamp=7), Record(timestamp=7)])
 
 
-def test_bounds_hold() -> None:
-    """No record takes more than its bound, and a bound is at most some bytes above."""
+def test_record_bounds_are_close_upper_limits() -> None:
+    """No record is larger than its bound, or more than 16 bytes smaller."""
     records = random_records(Random(3), 300, with_headers=True)
     rows = columns(records)
     bounds = record_bounds(rows)
@@ -102,8 +102,8 @@ def test_bounds_hold() -> None:
         assert size <= bounds[batch.partition] <= size + 16
 
 
-def test_slices_of_columns_are_read_where_they_stand() -> None:
-    """Offsets may begin anywhere, as those of a slice of an Arrow array do."""
+def test_sliced_columns_are_encoded() -> None:
+    """Offsets may start anywhere, as in a slice of an Arrow array."""
     whole = binary([b"left out", b"one", b"three"])
     rows = OutgoingColumns(np.array([1, 1], np.int64), BinaryColumn(whole.offsets[1:], whole.data, None))
     (batch,) = encode_columns(rows, np.zeros(2, np.int32), bytes_max=1000)

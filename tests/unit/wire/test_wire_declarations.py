@@ -1,4 +1,4 @@
-"""Every declaration says what Kafka's schema says: each field, in each version, with its type, default, tag and nullability."""
+"""Declarations match Kafka's schemas: each field, in each version, with type, default, tag and nullability."""
 
 import re
 from typing import Any
@@ -7,12 +7,22 @@ from ottla.base.ids import ZERO_UUID
 from ottla.wire.fields import Field, Versions, parse_versions
 from ottla.wire.schema import NEVER, Message
 
-KINDS = {
-    "bool": "boolean", "int8": "i8", "int16": "i16", "uint16": "u16", "int32": "i32", "uint32": "u32", "int64": "i64",
-    "float64": "f64", "string": "string", "bytes": "binary", "records": "batches", "uuid": "uuid",
-}  # fmt: skip
-UNFINISHED = {"InitProducerIdRequest", "InitProducerIdResponse"}
-"""Messages whose newest version Kafka marks as unstable and does not offer; its fields are not declared."""
+TYPES = {
+    "bool": "boolean",
+    "int8": "i8",
+    "int16": "i16",
+    "uint16": "u16",
+    "int32": "i32",
+    "uint32": "u32",
+    "int64": "i64",
+    "float64": "f64",
+    "string": "string",
+    "bytes": "binary",
+    "records": "batches",
+    "uuid": "uuid",
+}
+UNSTABLE = {"InitProducerIdRequest", "InitProducerIdResponse"}
+"""Messages whose latest version is unstable in Kafka and not offered; it is not declared."""
 
 Schema = dict[str, Any]
 
@@ -22,28 +32,28 @@ def within(versions: Versions, version: int) -> bool:
 
 
 def expected_default(schema: Schema) -> Any:
-    """What a Java field holds when nobody set it; an empty tuple stands for an empty list and a struct of defaults."""
-    kind, text = schema["type"], schema.get("default", "")
-    if text == "null" or kind == "records":
+    """Return the default of a Java field; an empty tuple stands for an empty list or a struct of defaults."""
+    type_name, text = schema["type"], schema.get("default", "")
+    if text == "null" or type_name == "records":
         return None
-    if kind.startswith("[]") or kind not in KINDS:
+    if type_name.startswith("[]") or type_name not in TYPES:
         return ()
-    if kind == "bool":
+    if type_name == "bool":
         return text in (True, "true")
-    if kind == "string":
+    if type_name == "string":
         return text
-    if kind == "bytes":
+    if type_name == "bytes":
         return b""
-    if kind == "uuid":
+    if type_name == "uuid":
         return ZERO_UUID
-    return float(text or 0) if kind == "float64" else int(str(text or 0), 0)
+    return float(text or 0) if type_name == "float64" else int(str(text or 0), 0)
 
 
 def expected(schema: Schema, version: int) -> dict[str, Any]:
-    """A field of a version as Kafka has it."""
-    kind = schema["type"].removeprefix("[]")
+    """Describe a field of a version in Kafka's schema."""
+    type_name = schema["type"].removeprefix("[]")
     return {
-        "kind": KINDS.get(kind, kind),
+        "type": TYPES.get(type_name, type_name),
         "array": schema["type"].startswith("[]"),
         "nullable": within(parse_versions(schema.get("nullableVersions", "none")), version),
         "tag": schema["tag"] if within(parse_versions(schema.get("taggedVersions", "none")), version) else None,
@@ -53,10 +63,10 @@ def expected(schema: Schema, version: int) -> dict[str, Any]:
 
 
 def declared(field: Field, version: int) -> dict[str, Any]:
-    """The same of a declared field."""
-    kind = field.item if field.type in ("array", "struct") else field.type
+    """Describe a declared field in the same way."""
+    type_name = field.item if field.type in ("array", "struct") else field.type
     return {
-        "kind": kind if isinstance(kind, str) else kind.__name__,
+        "type": type_name if isinstance(type_name, str) else type_name.__name__,
         "array": field.type == "array",
         "nullable": field.nullable_in(version),
         "tag": field.tag if field.tagged_in(version) else None,
@@ -68,7 +78,7 @@ def declared(field: Field, version: int) -> dict[str, Any]:
 def compare(
     cls: type[Message], fields: list[Schema], common: dict[str, list[Schema]], versions: range, compared: list[str]
 ) -> None:
-    """Compare the fields of a struct, in their order, and of the structs inside it."""
+    """Compare the fields of a struct, in order, and of the structs inside it."""
     names = {re.sub(r"(?<!^)(?=[A-Z])", "_", schema["name"]).lower(): schema for schema in fields}
     alive = {
         name: schema
@@ -87,15 +97,14 @@ def compare(
             assert declared(field, version) == expected(schema, version), (cls, field, version)
         compared.append(f"{cls.__name__}.{field.name}")
         item = schema["type"].removeprefix("[]")
-        if item not in KINDS:
+        if item not in TYPES:
             compare(field.item, schema.get("fields") or common[item], common, versions, compared)
 
 
-def test_every_declaration_says_what_kafka_says(any_message: type[Message], kafka_schemas: dict[str, Schema]) -> None:
-    """The whole of a message: its key, versions and fields."""
+def test_declaration_matches_kafkas_schema(any_message: type[Message], kafka_schemas: dict[str, Schema]) -> None:
     schema = kafka_schemas[any_message.__name__]
     first, last = parse_versions(schema["validVersions"])
-    if any_message.__name__ in UNFINISHED:
+    if any_message.__name__ in UNSTABLE:
         last -= 1
     flexible = parse_versions(schema["flexibleVersions"])
     assert (first, last) == (any_message.MIN_VERSION, any_message.MAX_VERSION)
@@ -107,18 +116,18 @@ def test_every_declaration_says_what_kafka_says(any_message: type[Message], kafk
     assert len(compared) >= len(any_message.FIELDS)
 
 
-def test_every_record_of_the_metadata_log_is_declared(kafka_schemas: dict[str, Schema]) -> None:
-    """A record that Kafka writes and this node cannot name would be kept unread."""
+def test_all_metadata_records_are_declared(kafka_schemas: dict[str, Schema]) -> None:
+    """An undeclared record would only be passed through."""
     from ottla.wire.records.framing import RECORD_CLASSES
 
     records = {name: schema["apiKey"] for name, schema in kafka_schemas.items() if schema["type"] == "metadata"}
     theirs = {
         key: name for name, key in records.items() if not name.startswith("Remote")
-    }  # those are of the log of tiered storage
+    }  # records of tiered storage's log
     assert {key: cls.__name__ for key, cls in RECORD_CLASSES.items()} == theirs
 
 
-def test_unfinished_versions_are_the_ones_kafka_marks(kafka_schemas: dict[str, Schema]) -> None:
-    """When Kafka finishes a version, the declaration must follow."""
+def test_unstable_versions_are_those_that_kafka_marks(kafka_schemas: dict[str, Schema]) -> None:
+    """Once Kafka stabilizes a version it must be declared."""
     marked = {name for name, schema in kafka_schemas.items() if schema.get("latestVersionUnstable")}
     assert marked == {"InitProducerIdRequest"}

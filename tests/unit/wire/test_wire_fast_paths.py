@@ -1,4 +1,4 @@
-"""The hand-written Produce and Fetch say what the declared codecs say, at every version."""
+"""The hand-written codecs of Produce and Fetch agree with the compiled ones, in every version."""
 
 from struct import pack_into
 from typing import Any
@@ -46,7 +46,7 @@ names = st.text(max_size=20)
 versions_of_produce = st.integers(3, 13)
 versions_of_fetch = st.integers(4, 18)
 PADDING = b"\xaa" * 7
-"""Requests stand somewhere in a buffer that holds other bytes too."""
+"""Requests are parsed in the middle of a buffer with other bytes."""
 
 produce_topics = st.lists(
     st.tuples(ids, names, st.lists(st.tuples(i32, st.one_of(st.none(), st.binary(max_size=300))), max_size=4)),
@@ -60,7 +60,7 @@ def placed(body: bytes) -> tuple[bytearray, memoryview, int, int]:
 
 
 @given(versions_of_produce, st.one_of(st.none(), names), i16, i32, produce_topics)
-def test_produce_requests_are_read_alike(version, transactional_id, acks, timeout_ms, topics):
+def test_produce_requests_are_parsed_alike(version, transactional_id, acks, timeout_ms, topics):
     request = ProduceRequest(
         transactional_id=transactional_id,
         acks=acks,
@@ -94,10 +94,8 @@ def test_produce_requests_are_read_alike(version, transactional_id, acks, timeou
     st.booleans(),
     st.integers(0, 2),
 )
-def test_a_request_for_one_partition_is_read_at_once_or_left_alone(
-    acks, topic_id, index, records, is_transactional, cut
-):
-    """What the straight line reads the general way reads alike; what it leaves is unusual or malformed."""
+def test_single_partition_parser_agrees_or_returns_none(acks, topic_id, index, records, is_transactional, cut):
+    """It returns what the general parser returns, or None for unusual and malformed requests."""
     request = ProduceRequest(
         transactional_id="t" if is_transactional else None,
         acks=acks,
@@ -121,7 +119,7 @@ def test_a_request_for_one_partition_is_read_at_once_or_left_alone(
     i32,
     st.lists(st.tuples(ids, names, st.lists(st.tuples(i32, i64, i64, i64), max_size=4)), max_size=4),
 )
-def test_produce_answers_are_packed_alike(version, correlation_id, topics):
+def test_produce_responses_are_packed_alike(version, correlation_id, topics):
     response = ProduceResponse(
         responses=[
             TopicProduceResponse(
@@ -152,15 +150,8 @@ def test_produce_answers_are_packed_alike(version, correlation_id, topics):
 fetch_partitions = st.lists(st.tuples(i32, i32, i64, i32, i32, i64), max_size=4)
 
 
-@given(
-    versions_of_fetch,
-    st.tuples(i32, i32, i32, i8, i32, i32, i32),
-    st.lists(st.tuples(ids, names, fetch_partitions), max_size=4),
-    st.lists(st.tuples(ids, names, st.lists(i32, max_size=3)), max_size=3),
-    names,
-    st.booleans(),
-)
-def test_fetch_requests_are_read_alike(version, limits, topics, forgotten, rack, tags):
+def fetch_request(version, limits, topics, forgotten, rack, tags) -> FetchRequest:
+    """Return a request with the fields that the version has; `tags` adds tagged fields."""
     wait, least, most, isolation, session_id, session_epoch, replica = limits
     request = FetchRequest(
         max_wait_ms=wait,
@@ -199,6 +190,20 @@ def test_fetch_requests_are_read_alike(version, limits, topics, forgotten, rack,
         request.cluster_id = "somewhere"
     if tags and version >= 15:
         request.replica_state = ReplicaState(3, 4)
+    return request
+
+
+@given(
+    versions_of_fetch,
+    st.tuples(i32, i32, i32, i8, i32, i32, i32),
+    st.lists(st.tuples(ids, names, fetch_partitions), max_size=4),
+    st.lists(st.tuples(ids, names, st.lists(i32, max_size=3)), max_size=3),
+    names,
+    st.booleans(),
+)
+def test_fetch_requests_are_parsed_alike(version, limits, topics, forgotten, rack, tags):
+    wait, least, most, isolation, session_id, session_epoch, replica = limits
+    request = fetch_request(version, limits, topics, forgotten, rack, tags)
     buffer, view, start, end = placed(encode(request, version))
     read = read_fetch(buffer, view, start, end, version)
 
@@ -228,7 +233,7 @@ def test_fetch_requests_are_read_alike(version, limits, topics, forgotten, rack,
 
 u31 = st.integers(0, 2**31 - 1)
 epochs = st.one_of(st.none(), st.tuples(st.sampled_from([EpochEndOffset, LeaderIdAndEpoch]), u31, u31))
-answers = st.lists(
+results = st.lists(
     st.tuples(
         i32,
         i16,
@@ -243,22 +248,22 @@ answers = st.lists(
 )
 
 
-def declared_tags(version: int, told: Any) -> dict[str, Any]:
-    if told is None or version < 12:
+def declared_tags(version: int, tag: Any) -> dict[str, Any]:
+    if tag is None or version < 12:
         return {}
-    kind, *values = told
-    return {"diverging_epoch" if kind is EpochEndOffset else "current_leader": kind(*values)}
+    tag_class, *values = tag
+    return {"diverging_epoch" if tag_class is EpochEndOffset else "current_leader": tag_class(*values)}
 
 
-def packed_tags(told: Any) -> bytes:
-    if told is None:
+def packed_tags(tag: Any) -> bytes:
+    if tag is None:
         return b"\0"
-    kind, *values = told
-    return (diverging_epoch if kind is EpochEndOffset else current_leader)(*values)
+    tag_class, *values = tag
+    return (diverging_epoch if tag_class is EpochEndOffset else current_leader)(*values)
 
 
-@given(versions_of_fetch, i32, i16, i32, st.lists(st.tuples(ids, names, answers), max_size=4))
-def test_fetch_answers_are_packed_alike(version, correlation_id, error, session_id, topics):
+@given(versions_of_fetch, i32, i16, i32, st.lists(st.tuples(ids, names, results), max_size=4))
+def test_fetch_responses_are_packed_alike(version, correlation_id, error, session_id, topics):
     response = FetchResponse(
         responses=[
             FetchableTopicResponse(
@@ -274,9 +279,9 @@ def test_fetch_answers_are_packed_alike(version, correlation_id, error, session_
                         if aborted is None
                         else [AbortedTransaction(*pair) for pair in aborted],
                         records=data,
-                        **declared_tags(version, told),
+                        **declared_tags(version, tag),
                     )
-                    for index, code, high, stable, start, aborted, data, told in partitions
+                    for index, code, high, stable, start, aborted, data, tag in partitions
                 ],
             )
             for topic_id, name, partitions in topics
@@ -294,12 +299,12 @@ def test_fetch_answers_are_packed_alike(version, correlation_id, error, session_
         [
             (
                 topic_id if version >= 13 else name.encode(),
-                [PartitionFetchResult(*(*answer[:6], len(answer[6]), packed_tags(answer[7]))) for answer in partitions],
+                [PartitionFetchResult(*(*result[:6], len(result[6]), packed_tags(result[7]))) for result in partitions],
             )
             for topic_id, name, partitions in topics
         ],
     )
-    records = [answer[6] for _, _, partitions in topics for answer in partitions if answer[6]]
+    records = [result[6] for _, _, partitions in topics for result in partitions if result[6]]
     assert len(pieces) == len(records) + 1
     whole = b"".join(piece + data for piece, data in zip(pieces, [*records, b""], strict=True))
     assert whole == len(payload).to_bytes(4, "big") + payload
@@ -315,11 +320,9 @@ def test_fetch_answers_are_packed_alike(version, correlation_id, error, session_
     st.none() | st.lists(st.tuples(i64, i64), max_size=2).map(tuple),
     st.integers(1, 1 << 30),
 )
-def test_the_records_of_one_partition_are_packed_as_those_of_several(
-    version, correlation_id, topic, index, high, start, aborted, size
-):
-    answer = PartitionFetchResult(index, 0, high, high, start, aborted, size)
-    expected = pack_fetch_response(version, correlation_id, 0, 0, [(topic, [answer])])
+def test_single_partition_response_is_packed_alike(version, correlation_id, topic, index, high, start, aborted, size):
+    result = PartitionFetchResult(index, 0, high, high, start, aborted, size)
+    expected = pack_fetch_response(version, correlation_id, 0, 0, [(topic, [result])])
     assert [*pack_single_fetch_response(version, correlation_id, topic, index, high, start, aborted, size)] == expected
 
 
@@ -338,8 +341,8 @@ SAMPLE_FETCH = FetchRequest(max_wait_ms=1, topics=[FetchTopic(topic="t", partiti
         *((SAMPLE_FETCH, version, read_fetch) for version in (4, 6, 7, 11, 12)),
     ],
 )
-def test_what_is_cut_off_is_malformed(message, version, read):
-    """Whatever lies behind the end of a request in the shared buffer is never taken for a part of it."""
+def test_truncated_request_is_malformed(message, version, read):
+    """Bytes after the end of a request in the shared buffer are never read as a part of it."""
     body = encode(message, version)
     for size in range(len(body)):
         buffer = bytearray(body[:size] + body)
@@ -354,7 +357,7 @@ def test_what_is_cut_off_is_malformed(message, version, read):
     ),
     st.data(),
 )
-def test_changed_bytes_are_read_or_malformed(case, data):
+def test_mutated_request_is_parsed_or_malformed(case, data):
     message, version, read = case
     buffer = bytearray(encode(message, version))
     end = len(buffer)

@@ -1,4 +1,4 @@
-"""Bytes that Apache Kafka's own classes wrote, for values that were drawn from its own schemas (`tools/golden_messages.py`)."""
+"""Messages encoded by Apache Kafka's own classes, with values drawn from its schemas (`tools/golden_messages.py`)."""
 
 import base64
 import json
@@ -12,17 +12,17 @@ from ottla.wire.schema import Message, decode, encode
 GOLDEN = Path(__file__).parents[2] / "data" / "golden_messages.json"
 
 
-def from_json(kind: str | type[Message], value: Any) -> Any:
-    """A value of Kafka's JSON form as we hold it."""
+def from_json(type_name: str | type[Message], value: Any) -> Any:
+    """Convert a value from Kafka's JSON form."""
     if value is None:
         return None
-    if not isinstance(kind, str):
-        fields = {field.name: field for field in kind.FIELDS}
+    if not isinstance(type_name, str):
+        fields = {field.name: field for field in type_name.FIELDS}
         given = {re.sub(r"(?=[A-Z])", "_", name).lower(): item for name, item in value.items()}
-        return kind(**{name: field_from_json(fields[name], item) for name, item in given.items()})
-    if kind == "uuid":
+        return type_name(**{name: field_from_json(fields[name], item) for name, item in given.items()})
+    if type_name == "uuid":
         return uuid_from_text(value)
-    if kind in ("binary", "batches"):
+    if type_name in ("binary", "batches"):
         return base64.b64decode(value)
     return value
 
@@ -33,8 +33,8 @@ def field_from_json(field: Any, value: Any) -> Any:
     return from_json(field.item if field.type == "struct" else field.type, value)
 
 
-def test_kafkas_bytes_and_ours_are_the_same(any_message: type[Message]) -> None:
-    """Both ways, for the versions of each message that were kept."""
+def test_codecs_agree_with_kafkas_bytes(any_message: type[Message]) -> None:
+    """Encoding and decoding, for the recorded versions of each message."""
     cases = [case for case in json.loads(GOLDEN.read_text()) if case["message"] == any_message.__name__]
     assert cases, f"no golden bytes of {any_message.__name__}: run tools/golden_messages.py"
     for case in cases:

@@ -1,4 +1,5 @@
-"""An independent codec reads what we write, sees the same values, and writes the same bytes: every message and version that `kio` knows."""
+"""Cross-check with `kio`, an independent codec: the same values and bytes, for every message and version that it
+supports."""
 
 import dataclasses
 import datetime
@@ -17,13 +18,13 @@ from kio.serial import entity_reader, entity_writer
 from ottla.wire.schema import Message, decode, encode
 
 LATEST_MS = 4_102_444_800_000
-"""The end of the year 2099: times that `kio` turns into dates have to be dates."""
+"""The end of 2099. `kio` converts timestamps to dates, so they must be in the calendar."""
 
 KNOWN_CODES = [int(code) for code in ErrorCode]
 
 
 def kio_class(cls: type[Message], version: int) -> Any:
-    """The class of `kio` for a version, or None where it has none."""
+    """Return the class of `kio` for a version; None if it has none."""
     match = re.fullmatch(r"(\w+?)(Request|Response)?", cls.__name__)
     assert match is not None
     folder = re.sub(r"(?<!^)(?=[A-Z])", "_", match[1]).lower()
@@ -34,24 +35,24 @@ def kio_class(cls: type[Message], version: int) -> Any:
         return None
 
 
-def suit(ours: Any, theirs: Any, version: int, random: Random) -> None:
-    """Change what `kio` could not express: unknown error codes, and times beyond the calendar."""
+def adapt(ours: Any, theirs: Any, version: int, random: Random) -> None:
+    """Replace values that `kio` cannot express: unknown error codes, and timestamps beyond the calendar."""
     names = [field for field in ours.FIELDS if field.in_version(version)]
     for field, other in zip(names, dataclasses.fields(theirs), strict=True):
-        value, kind = getattr(ours, field.name), other.metadata.get("kafka_type")
-        if kind == "error_code" and field.type == "i16":
+        value, type_name = getattr(ours, field.name), other.metadata.get("kafka_type")
+        if type_name == "error_code" and field.type == "i16":
             setattr(ours, field.name, random.choice(KNOWN_CODES))
-        elif kind in ("datetime_i64", "timedelta_i64"):
+        elif type_name in ("datetime_i64", "timedelta_i64"):
             setattr(ours, field.name, random.choice([0, 1, random.randrange(LATEST_MS)]))
         elif field.type == "struct" and value is not None:
-            suit(value, nested_class(other.type), version, random)
+            adapt(value, nested_class(other.type), version, random)
         elif field.type == "array" and not isinstance(field.item, str):
             for item in value or ():
-                suit(item, nested_class(other.type), version, random)
+                adapt(item, nested_class(other.type), version, random)
 
 
 def nested_class(annotation: Any) -> Any:
-    """The class of a nested entity inside an annotation such as `tuple[Topic, ...] | None`."""
+    """Return the class of a nested entity in an annotation such as `tuple[Topic, ...] | None`."""
     if dataclasses.is_dataclass(annotation):
         return annotation
     found = [nested_class(argument) for argument in typing.get_args(annotation)]
@@ -59,7 +60,7 @@ def nested_class(annotation: Any) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """A value of `kio` as the number, text or bytes that it stands for."""
+    """Convert a value of `kio` to a number, text or bytes."""
     if isinstance(value, datetime.timedelta):
         return value // datetime.timedelta(milliseconds=1)
     if isinstance(value, datetime.datetime):
@@ -72,7 +73,7 @@ def plain(value: Any) -> Any:
 
 
 def assert_same(ours: Any, theirs: Any, version: int) -> None:
-    """Field by field, in the order of the schema. `kio` drops the unit of a duration from its name and reads a zero id as None."""
+    """Compare field by field. `kio` drops the unit of a duration from its name, and decodes a zero id as None."""
     if not isinstance(ours, Message):
         expected = bytes(16) if theirs is None and ours is not None else plain(theirs)
         assert ours == expected
@@ -90,7 +91,7 @@ def assert_same(ours: Any, theirs: Any, version: int) -> None:
             assert_same(mine, their, version)
 
 
-def test_kio_reads_and_writes_the_same(any_message: type[Message], sampler: Callable[..., Message]) -> None:
+def test_kio_decodes_and_encodes_the_same(any_message: type[Message], sampler: Callable[..., Message]) -> None:
     versions = {v: kio_class(any_message, v) for v in range(any_message.MIN_VERSION, any_message.MAX_VERSION + 1)}
     known = {version: theirs for version, theirs in versions.items() if theirs is not None}
     assert known or is_record_on_disk(any_message)
@@ -98,7 +99,7 @@ def test_kio_reads_and_writes_the_same(any_message: type[Message], sampler: Call
         for seed in range(6):
             random = Random(seed)
             original = sampler(any_message, version, random)
-            suit(original, theirs, version, random)
+            adapt(original, theirs, version, random)
             encoded = encode(original, version)
             entity, size = entity_reader(theirs)(encoded, 0)
             assert size == len(encoded)
@@ -110,8 +111,8 @@ def test_kio_reads_and_writes_the_same(any_message: type[Message], sampler: Call
             assert decode(any_message, version, written) == (original, len(written))
 
 
-def test_how_much_kio_knows(all_messages: list[type[Message]]) -> None:
-    """The versions that the test above leaves out are few, and these: what changes here changes what is checked."""
+def test_kio_supports_all_other_messages(all_messages: list[type[Message]]) -> None:
+    """Messages that the test above skips must be listed here."""
     unknown = {
         cls.__name__: missing
         for cls in all_messages
@@ -122,5 +123,6 @@ def test_how_much_kio_knows(all_messages: list[type[Message]]) -> None:
 
 
 def is_record_on_disk(cls: type[Message]) -> bool:
-    """Kio has the messages between nodes and the control records, and nothing of metadata log, offsets topic and files."""
+    """Return whether a record is one that `kio` lacks: it has no records of the metadata log, offsets topic and
+    files."""
     return cls.__module__.removeprefix("ottla.wire.records.") in ("metadata", "group", "quorum", "producer_snapshot")

@@ -1,4 +1,5 @@
-"""Records as they lie in the metadata log and its neighbours: each text is what an Apache Kafka 4.3 node wrote."""
+"""Records of the metadata log, control records and the quorum state file; the bytes are those of an Apache Kafka 4.3
+node."""
 
 import pytest
 
@@ -55,7 +56,7 @@ DIRECTORY = Uuid(bytes.fromhex("980c3f35baf55d0e469ba18c2050acbb"))
             2,
             "0105020000000052feee2aab51402680b116b972d88539040001010104ffffffff0605020000000107050200000001",
         ),
-        (  # the schema has tag 8 before tag 6; on the wire they are in order
+        (  # the schema has tag 8 before tag 6; on the wire tags are sorted
             PartitionChangeRecord(0, TOPIC, directories=[DIRECTORY], eligible_leader_replicas=[2]),
             2,
             "0105020000000052feee2aab51402680b116b972d885390206050200000002081102980c3f35baf55d0e469ba18c2050acbb",
@@ -65,7 +66,7 @@ DIRECTORY = Uuid(bytes.fromhex("980c3f35baf55d0e469ba18c2050acbb"))
         (ProducerIdsRecord(1, 11, 1000), 0, "010f0000000001000000000000000b00000000000003e800"),
     ],
 )
-def test_records_of_the_metadata_log(record: Message, version: int, text: str) -> None:
+def test_metadata_records_are_encoded_and_decoded(record: Message, version: int, text: str) -> None:
     assert encode_metadata_record(record, version).hex() == text
     assert decode_metadata_record(bytes.fromhex(text)) == record
     assert decode_metadata_record(memoryview(bytes.fromhex(text))) == record
@@ -75,8 +76,8 @@ def test_records_of_the_metadata_log(record: Message, version: int, text: str) -
     ("key", "version", "text"),
     [(99, 0, "0163000102"), (2, 1, "01020161"), (300, 5, "01ac0205")],
 )
-def test_a_record_that_is_not_understood_is_kept(key: int, version: int, text: str) -> None:
-    """A newer Kafka's records survive a visit: they go back to the bytes that they came from."""
+def test_unknown_metadata_record_is_passed_through(key: int, version: int, text: str) -> None:
+    """Records of a newer Kafka are encoded to their original bytes."""
     record = decode_metadata_record(bytes.fromhex(text))
     assert isinstance(record, UnknownRecord)
     assert (record.api_key, record.version) == (key, version)
@@ -86,8 +87,8 @@ def test_a_record_that_is_not_understood_is_kept(key: int, version: int, text: s
 @pytest.mark.parametrize(
     "text", ["", "01", "0102", "00020000", "020200026100", "010200", "0114000000", "01ffffffffff01"]
 )
-def test_what_is_no_record_is_malformed(text: str) -> None:
-    """Nothing, another frame version, a body cut off, bytes left over."""
+def test_invalid_metadata_record_is_malformed(text: str) -> None:
+    """Empty, another frame version, a truncated body, extra bytes."""
     with pytest.raises(MalformedMessage):
         decode_metadata_record(bytes.fromhex(text))
 
@@ -99,13 +100,13 @@ def test_what_is_no_record_is_malformed(text: str) -> None:
         (KRaftVersionRecord(0, 1), 0, "0000000100"),
     ],
 )
-def test_control_records(record: Message, version: int, text: str) -> None:
+def test_control_records_are_encoded_and_decoded(record: Message, version: int, text: str) -> None:
     assert encode(record, version).hex() == text
     assert decode(type(record), version, bytes.fromhex(text)) == (record, len(text) // 2)
 
 
-def test_voters_have_a_struct_of_their_own() -> None:
-    """Two control records name a struct Voter, with different fields."""
+def test_voters_record_is_encoded_and_decoded() -> None:
+    """Two control records have a struct Voter, with different fields."""
     text = (
         "0000020000000142277dd229894379a47ffb0a05704fa1020b434f4e54524f4c4c45520a3132372e302e302e3199210000000001000000"
     )
@@ -131,12 +132,12 @@ def test_voters_have_a_struct_of_their_own() -> None:
         ),
     ],
 )
-def test_the_quorum_state_file(state: QuorumStateData, version: int, text: str) -> None:
+def test_quorum_state_file_is_written_and_read(state: QuorumStateData, version: int, text: str) -> None:
     assert write_quorum_state(state, version).decode() == text
     assert read_quorum_state(text.encode()) == (state, version)
 
 
-def test_a_quorum_state_that_its_version_cannot_hold_is_refused() -> None:
+def test_quorum_state_that_a_version_cannot_express_is_rejected() -> None:
     with pytest.raises(ValueError, match="voted_directory_id"):
         write_quorum_state(QuorumStateData(voted_directory_id=DIRECTORY), 0)
 
@@ -157,6 +158,6 @@ def test_a_quorum_state_that_its_version_cannot_hold_is_refused() -> None:
         "[" * 100_000,
     ],
 )
-def test_what_is_no_quorum_state_is_malformed(text: str) -> None:
+def test_invalid_quorum_state_file_is_malformed(text: str) -> None:
     with pytest.raises(MalformedMessage):
         read_quorum_state(text.encode())

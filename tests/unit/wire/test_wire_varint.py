@@ -20,19 +20,19 @@ from ottla.wire.varint import (
 
 
 @given(st.integers(0, 2**32 - 1), st.binary(max_size=3))
-def test_unsigned_numbers_survive(value: int, before: bytes) -> None:
+def test_unsigned_varint_survives_a_round_trip(value: int, before: bytes) -> None:
     encoded = unsigned_varint(value)
     assert read_unsigned_varint(before + encoded + b"rest", len(before)) == (value, len(before) + len(encoded))
 
 
 @given(st.integers(-(2**31), 2**31 - 1))
-def test_signed_numbers_survive(value: int) -> None:
+def test_varint_survives_a_round_trip(value: int) -> None:
     encoded = varint(value)
     assert read_varint(memoryview(encoded), 0) == (value, len(encoded))
 
 
 @given(st.integers(-(2**63), 2**63 - 1))
-def test_signed_long_numbers_survive(value: int) -> None:
+def test_varlong_survives_a_round_trip(value: int) -> None:
     encoded = varlong(value)
     assert read_varlong(encoded, 0) == (value, len(encoded))
 
@@ -52,7 +52,7 @@ def test_signed_long_numbers_survive(value: int) -> None:
         ("ffffffffffffffffff01", 2**64 - 1),
     ],
 )
-def test_unsigned_bytes(encoded: str, value: int) -> None:
+def test_encoded_bytes_of_unsigned_varints(encoded: str, value: int) -> None:
     assert unsigned_varint(value).hex() == encoded
 
 
@@ -60,12 +60,12 @@ def test_unsigned_bytes(encoded: str, value: int) -> None:
     ("encoded", "value"),
     [("00", 0), ("01", -1), ("02", 1), ("7e", 63), ("7f", -64), ("8001", 64), ("ffffffff0f", -(2**31))],
 )
-def test_signed_bytes(encoded: str, value: int) -> None:
+def test_encoded_bytes_of_varints(encoded: str, value: int) -> None:
     assert varint(value).hex() == encoded
     assert varlong(value).hex() == encoded
 
 
-def test_long_ends() -> None:
+def test_encoded_bytes_of_the_limits_of_varlong() -> None:
     assert varlong(-(2**63)).hex() == "ffffffffffffffffff01"
     assert varlong(2**63 - 1).hex() == "feffffffffffffffff01"
 
@@ -81,14 +81,14 @@ def test_long_ends() -> None:
         (read_varlong, "ffff"),
     ],
 )
-def test_too_long_or_cut_off_is_malformed(read: object, text: str) -> None:
+def test_truncated_or_too_long_varint_is_malformed(read: object, text: str) -> None:
     assert callable(read)
     with pytest.raises(MalformedMessage):
         read(bytes.fromhex(text), 0)
 
 
-def test_what_overflows_is_dropped() -> None:
-    """As Kafka's reader does: only the length of a varint is checked."""
+def test_overflowing_bits_are_dropped() -> None:
+    """As in Kafka, which only checks the length of a varint."""
     assert read_unsigned_varint(bytes.fromhex("8180808070"), 0) == (1, 5)
     assert read_varlong(bytes.fromhex("82" + "80" * 8 + "7e"), 0) == (1, 10)
 
@@ -97,7 +97,7 @@ def test_what_overflows_is_dropped() -> None:
     ("write", "value"),
     [(unsigned_varint, -1), (unsigned_varint, 2**64), (varint, 2**31), (varint, -(2**31) - 1), (varlong, 2**63)],
 )
-def test_numbers_out_of_range_are_refused(write: object, value: int) -> None:
+def test_numbers_out_of_range_are_rejected(write: object, value: int) -> None:
     assert callable(write)
     with pytest.raises(ValueError, match=r"is not a"):
         write(value)
