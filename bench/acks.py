@@ -19,7 +19,6 @@ def run(targets: Sequence[Target], run_size: RunSize, log: Log) -> Report:
     ]
     what = (
         "One connection, one replica; 5 requests in flight; with acks=0 as many as the socket accepts, and one final "
-        "request "
-        "with acks=1."
+        "request with acks=1."
     )
     return run_loads("Acks", loads, targets, run_size, log, what=what)

@@ -151,8 +151,7 @@ def report_of(outcome: Outcome, seconds: float, seed: int) -> Report:
     ]
     note = (
         f"One node, attacked for {seconds:.0f} s (seed {seed}) beside a producer and a consumer: no record was wrong "
-        "or lost. "
-        f"Memory before is measured after a first attack of 1/{WARM_UP_PARTS} of the time; the idle node used "
+        f"or lost. Memory before is measured after a first attack of 1/{WARM_UP_PARTS} of the time; the idle node used "
         f"{outcome.resident_idle / 1e6:.0f} MB."
     )
     figures = {name: getattr(outcome, name) for name in Outcome.__slots__}

@@ -197,8 +197,7 @@ def _report(rates: Rates, records: int) -> Report:
     figures = {"records": records, "record_bytes": RECORD_SIZE, "clients": rates}
     note = (
         "One partition, records of 100 bytes in batches of 16 kB; each client in its own process, medians of all "
-        "rounds. "
-        "The last column is relative to the faster of kafka-python and aiokafka."
+        "rounds. The last column is relative to the faster of kafka-python and aiokafka."
     )
     return Report("Consuming", HEAD, rows(rates), note, figures, goals=goals)
 

@@ -111,8 +111,7 @@ def run(brokers: Sequence[BrokerProcess], run_size: RunSize, log: Log) -> Report
     for name, one in medians.items():
         log(
             f"{name}: produce p99 {one['alone_p99_us']:,.0f} µs alone, {one['beside_p99_us']:,.0f} µs beside a reader "
-            "at "
-            f"{one['read_mb_per_second']:,.0f} MB/s"
+            f"at {one['read_mb_per_second']:,.0f} MB/s"
         )
     return report(runs, medians, run_size)
 
@@ -132,10 +131,8 @@ def report(runs: dict[str, list[Figures]], medians: Results, run_size: RunSize) 
     size = f"{run_size.cold_bytes / 1e9:g} GB"
     note = (
         f"Produce 1.1 kB {PER_SECOND:,} times a second on one connection, latency from the moment a request was due; "
-        "alone for "
-        f"{run_size.cold_alone_seconds:g} s, then beside a process that reads {size}, dropped from the page cache, "
-        f"{FETCH_SIZE >> 20} MB per Fetch. "
-        f"Medians of {run_size.cold_rounds}, alternating."
+        f"alone for {run_size.cold_alone_seconds:g} s, then beside a process that reads {size}, dropped from the page "
+        f"cache, {FETCH_SIZE >> 20} MB per Fetch. Medians of {run_size.cold_rounds}, alternating."
     )
     measured = ours["beside_p99_us"] / 1e3 if ours else None
     what = f"Produce p99 beside the reader: the larger of {TIMES_ALONE_MAX:g}× alone and {KAFKA}'s"

@@ -186,9 +186,8 @@ def run_loads(
     head = ["load", KAFKA, "p50 / p99 / CPU, µs", "Ottla", "p50 / p99 / CPU, µs", "rate", "p99", "CPU"]
     note = (
         f"{what} Medians of {run_size.rounds} rounds of {run_size.round_seconds:g} s (lowest–highest), alternating, "
-        "after "
-        f"{run_size.warm_seconds:g} s of each load to warm up; CPU is the broker's, per request. "
-        "The last three columns are ratios, Ottla / Kafka."
+        f"after {run_size.warm_seconds:g} s of each load to warm up; CPU is the broker's, per request. The last three "
+        "columns are ratios, Ottla / Kafka."
     )
     return Report(
         title,

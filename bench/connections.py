@@ -18,6 +18,8 @@ IN_FLIGHT = 5
 IDLE_MB_MAX = 60.0
 FAIRNESS_MIN = 1 / 3
 IDLE_SECONDS = 3.0
+DETAILS = "p50 / p99 / CPU, µs; fairness"
+HEAD = ("connections", KAFKA, DETAILS, "Ottla", DETAILS, "rate", "p99", "CPU")
 
 
 def idle_memory(target: Target, run_size: RunSize) -> float:
@@ -89,10 +91,8 @@ def report(idle: dict[str, float], results: dict[int, Results], run_size: RunSiz
     rates = {name: [results[count][name]["per_second"] for count in COUNTS] for name in fairness}
     note = (
         f"Produce 170 B, {IN_FLIGHT} in flight on each connection, all to one partition, from one process; medians of "
-        f"{run_size.rounds} "
-        f"rounds of {run_size.swarm_seconds:g} s (twice that for {MANY:,}), alternating, after "
-        f"{run_size.warm_seconds:g} s to warm up. "
-        "Fairness: responses of the slowest connection / mean of all. "
+        f"{run_size.rounds} rounds of {run_size.swarm_seconds:g} s (twice that for {MANY:,}), alternating, after "
+        f"{run_size.warm_seconds:g} s to warm up. Fairness: responses of the slowest connection / mean of all. "
         f"{MANY:,} idle connections, each after one ApiVersions, take {idle_row[1]} of resident memory in {KAFKA}, "
         f"{idle_row[2]} in Ottla."
     )
@@ -101,19 +101,9 @@ def report(idle: dict[str, float], results: dict[int, Results], run_size: RunSiz
         label = f"Produce 170 B, {count:,} connection{'s' if count > 1 else ''}"
         briefs.append(row(label, {name: one["per_second"] for name, one in each.items()}, ",.0f", " req/s"))
         briefs[-1][-1] += f", p99 {compare(each, 'p99_us')}, CPU {compare(each, 'cpu_us')}"
-    head = [
-        "connections",
-        KAFKA,
-        "p50 / p99 / CPU, µs; fairness",
-        "Ottla",
-        "p50 / p99 / CPU, µs; fairness",
-        "rate",
-        "p99",
-        "CPU",
-    ]
     return Report(
         "Many connections",
-        head,
+        HEAD,
         rows,
         note,
         {"idle_mb": idle, "active": {str(count): one for count, one in results.items()}},

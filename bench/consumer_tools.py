@@ -90,10 +90,9 @@ def report(medians: Results, runs: dict[str, dict[str, list[Figures]]], run_size
     rows = rows_of(columns, medians)
     note = (
         f"`ConsumerPerformance` reads {run_size.read_records:,} records of {RECORD_SIZE} bytes of one partition in a "
-        "new group; its rate is "
-        f"the rate of fetching. `EndToEndLatency` sends {run_size.echoed_records:,} records of {RECORD_SIZE} bytes, "
-        "each after the one before "
-        f"has been read, acks=1; percentiles are in whole milliseconds. Medians of {run_size.tool_rounds}, alternating."
+        f"new group; its rate is the rate of fetching. `EndToEndLatency` sends {run_size.echoed_records:,} records of "
+        f"{RECORD_SIZE} bytes, each after the one before has been read, acks=1; percentiles are in whole milliseconds. "
+        f"Medians of {run_size.tool_rounds}, alternating."
     )
     return Report(
         "Kafka's consumer tools",

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from bench import frames
 from bench.comparison import Log, Results, compare, summarize, times
-from bench.connections import cells
+from bench.connections import HEAD, cells
 from bench.frames import Connection
 from bench.loads import Figures
 from bench.peers import BrokerProcess, cpu_seconds
 from bench.plot import Plot
-from bench.report import KAFKA, Goal, Report, RunSize, by_broker, sync_disks
+from bench.report import Goal, Report, RunSize, by_broker, sync_disks
 from bench.swarm import Swarm
 
 SETTINGS = {"log.flush.interval.messages": "1"}
@@ -64,16 +64,6 @@ def report(results: dict[int, Results], run_size: RunSize) -> Report:
     labels = {
         count: f"Produce 170 B, flush.messages=1, {count} connection{'s' if count > 1 else ''}" for count in COUNTS
     }
-    head = [
-        "connections",
-        KAFKA,
-        "p50 / p99 / CPU, µs; fairness",
-        "Ottla",
-        "p50 / p99 / CPU, µs; fairness",
-        "rate",
-        "p99",
-        "CPU",
-    ]
     summary = []
     for count, one in results.items():
         rates = [f"{one[name]['per_second']:,.0f} req/s" if name in one else "–" for name in ("kafka", "ottla")]
@@ -87,12 +77,11 @@ def report(results: dict[int, Results], run_size: RunSize) -> Report:
     plotted = {name: [results[count][name]["per_second"] for count in COUNTS] for name in results[CONNECTIONS]}
     return Report(
         "Fsync before each response",
-        head,
+        HEAD,
         [cells(count, one) for count, one in results.items()],
         "Produce 170 B, acks=1, one in flight on each connection, all to one partition with `flush.messages=1`, so "
-        "that each "
-        f"record is on the disk before its response. Medians of {run_size.rounds} rounds of {run_size.round_seconds:g} "
-        "s, alternating.",
+        f"that each record is on the disk before its response. Medians of {run_size.rounds} rounds of "
+        f"{run_size.round_seconds:g} s, alternating.",
         {str(count): one for count, one in results.items()},
         summary,
         [Goal(labels[CONNECTIONS], times(results[CONNECTIONS], "per_second"), RATE_MIN, at_most=False)],

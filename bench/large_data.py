@@ -160,8 +160,7 @@ def report(found: dict[str, dict[str, list[float]]], run_size: RunSize, left_out
         HEAD,
         rows,
         f"Medians of {run_size.starts} starts. A seek is a Fetch of one batch at a random offset of a sparse log; the "
-        f"median of {SEEKS:,}, "
-        f"after as many to warm up.{left_out}",
+        f"median of {SEEKS:,}, after as many to warm up.{left_out}",
         {"found": found},
         [rows[0], rows[1], rows[4]],
         [

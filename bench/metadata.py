@@ -115,11 +115,9 @@ def report(runs: dict[str, list[Figures]], medians: Results, run_size: RunSize) 
     ours = medians.get("ottla", {})
     note = (
         f"Metadata of all topics ({topics}), {PER_SECOND} times a second, from another process, and Produce 170 B, 1 "
-        "in flight, "
-        f"beside it: {run_size.listing_rounds} rounds of {run_size.listing_seconds:g} s, alternating; latencies of "
-        "Metadata "
-        "over all rounds, medians of Produce. CPU is per Metadata request, over many sequential requests without other "
-        "load."
+        f"in flight, beside it: {run_size.listing_rounds} rounds of {run_size.listing_seconds:g} s, alternating; "
+        "latencies of Metadata over all rounds, medians of Produce. CPU is per Metadata request, over many sequential "
+        "requests without other load."
     )
     plotted = {
         name: [one["answer_p99_ms"], one["alone_p99_us"] / 1e3, one["beside_p99_us"] / 1e3]

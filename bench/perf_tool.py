@@ -79,8 +79,8 @@ def run(brokers: Sequence[BrokerProcess], run_size: RunSize, log: Log) -> Report
         at_rate = medians(limited)[name]
         log(
             f"ProducerPerformance: {name} {one['records_per_second']:,.0f} records/s, CPU "
-            f"{one['cpu_us_per_record']:.2f} µs/record; "
-            f"at {RATE:,}/s p99 {at_rate['p99_ms']:.0f} ms, {at_rate['steady_p99_ms']:.0f} ms in the second half"
+            f"{one['cpu_us_per_record']:.2f} µs/record; at {RATE:,}/s p99 {at_rate['p99_ms']:.0f} ms, "
+            f"{at_rate['steady_p99_ms']:.0f} ms in the second half"
         )
     return report(unlimited, limited, run_size)
 
@@ -109,9 +109,9 @@ def report(unlimited: Rounds, limited: Rounds, run_size: RunSize) -> Report:
     ]
     note = (
         f"`ProducerPerformance`, {run_size.perf_records:,} records of {RECORD_SIZE} bytes unlimited, "
-        f"{run_size.perf_rate_records:,} at a fixed "
-        f"rate, acks=all, idempotent, {PARTITIONS} partitions; medians of {run_size.perf_rounds}, alternating"
-        f"{', after one run each to warm up' if run_size.perf_warm else ''}. The tool, a JVM, uses the same cores."
+        f"{run_size.perf_rate_records:,} at a fixed rate, acks=all, idempotent, {PARTITIONS} partitions; medians of "
+        f"{run_size.perf_rounds}, alternating{', after one run each to warm up' if run_size.perf_warm else ''}. The "
+        "tool, a JVM, uses the same cores."
     )
     plotted = by_broker({name: [one["records_per_second"]] for name, one in fast.items()})
     cpu = compare(fast, "cpu_us_per_record")

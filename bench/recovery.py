@@ -107,10 +107,9 @@ def run(broker_types: Sequence[type[BrokerProcess]], run_size: RunSize, log: Cal
             row("first acknowledgement after a clean stop", clean, ".2f", " s"),
         ],
         f"One partition of {size} in batches of 16 kB, in the page cache. Time from process start to the first "
-        "acknowledged Produce, "
-        "without clean-shutdown marker and recovery points, minus the same after a clean stop; the lowest of "
-        f"{run_size.recovery_rounds}. "
-        "Brokers send a heartbeat every 50 ms, so that no start waits for the next one.",
+        "acknowledged Produce, without clean-shutdown marker and recovery points, minus the same after a clean stop; "
+        f"the lowest of {run_size.recovery_rounds}. Brokers send a heartbeat every 50 ms, so that no start waits for "
+        "the next one.",
         {"seconds": times},
         [total],
         [Goal(f"{label}, speed", quotient(recovery.get("kafka"), recovery.get("ottla")), SPEED_MIN, at_most=False)],

@@ -194,8 +194,7 @@ def machine() -> dict[str, Any]:
 def describe(facts: dict[str, Any]) -> str:
     return (
         f"{facts['cores']} cores ({facts['cpu']}) shared by broker and load, {facts['memory_gb']} GB, "
-        f"{facts['kernel']}, "
-        f"Python {facts['python']}; {facts['date']}."
+        f"{facts['kernel']}, Python {facts['python']}; {facts['date']}."
     )
 
 

@@ -158,8 +158,7 @@ def _report(figures: dict[str, Any]) -> Report:
             goals.append(Goal(f"Spark, {name}, {label}", quotient(ours[what], theirs[what]), least, at_most=False))
     note = (
         "Rows per second into Spark's `noop`, two partitions, `local[2]`, medians after a warm-up round, alternating; "
-        "PySpark 4.0 "
-        "with its own connector beside PySpark 4.3 with `ottla`. One row: a micro-batch, with checkpoints by the "
-        "file-system manager."
+        "PySpark 4.0 with its own connector beside PySpark 4.3 with `ottla`. One row: a micro-batch, with checkpoints "
+        "by the file-system manager."
     )
     return Report("Reading with Spark", ("", "Spark's connector", "ottla", "ratio"), rows, note, figures, goals=goals)

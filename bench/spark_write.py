@@ -97,9 +97,8 @@ def run(brokers: Sequence[BrokerProcess], run_size: RunSize, log: Callable[[str]
             goals.append(Goal(what, quotient(rates["ottla"], theirs), RATIO_MIN, at_most=False))
     note = (
         f"{records:,} records (fewer where they are larger) to {PARTITIONS} partitions, local[2], rows from memory, "
-        "medians of "
-        f"{run_size.perf_rounds} alternating rounds; the peer is PySpark 4.0.0 with spark-sql-kafka-0-10, each with "
-        "its default configs."
+        f"medians of {run_size.perf_rounds} alternating rounds; the peer is PySpark 4.0.0 with spark-sql-kafka-0-10, "
+        "each with its default configs."
     )
     return Report(
         "Writing from Spark",

@@ -177,11 +177,10 @@ class PartitionLog:
     def append(
         self, records: memoryview, *, leader_epoch: int, now_ms: int, validated: ValidatedBatch | None = None
     ) -> tuple[int, int]:
-        """Validate a client's batch, assign offsets and write it. Return its base offset and the append time, or -1 for
-        CreateTime.
+        """Validate a client's batch, assign offsets and write it. Return its base offset, and LogAppendTime or -1.
 
-        A duplicate of a remembered batch is not written: return the old batch's offset and its highest timestamp.
-        Raises BudgetExceeded if validation takes too long for the loop; then a worker should do it.
+        A duplicate is not written: return the old batch's offset and its highest timestamp. Raises BudgetExceeded if
+        validation takes too long for the loop; then a worker should do it.
         """
         if validated is None:
             validated = validate_batch(records, self._rules, now_ms, LOOP_BUDGET)
