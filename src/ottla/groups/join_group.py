@@ -30,7 +30,8 @@ class JoinOperation:
     """Decides one JoinGroup request."""
 
     __slots__ = (
-        "call", "group", "pending", "pending_response", "protocols", "rebalance_timeout_ms", "rebalancer", "request", "rng",
+        "call", "group", "pending", "pending_response", "protocols", "rebalance_timeout_ms", "rebalancer", "request",
+        "rng",
     )  # fmt: skip
 
     def __init__(

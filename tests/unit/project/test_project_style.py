@@ -34,9 +34,10 @@ def test_functions_are_short(trees):
     long: dict[str, list[str]] = {}
     for name, tree in trees.items():
         for node in ast.walk(tree):
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                if node.end_lineno is not None and node.end_lineno - node.lineno >= FUNCTION_LINES_MAX:
-                    long.setdefault(name, []).append(node.name)
+            if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                continue
+            if (node.end_lineno or 0) - node.lineno >= FUNCTION_LINES_MAX:
+                long.setdefault(name, []).append(node.name)
     assert long == LONG_FUNCTIONS
 
 
