@@ -227,8 +227,7 @@ def many_partitions(target: AttackTarget) -> None:
 
 
 def bombs(target: AttackTarget) -> None:
-    """Produce decompression bombs: kilobytes that become megabytes, and batches with hundreds of thousands of
-    records."""
+    """Produce decompression bombs: kilobytes that become megabytes, or batches with up to five million records."""
     for bomb in target.source.sample(target.bombs, 2):
         target.send(produce(target.topic_id, bomb))
     search = ListOffsetsPartition(partition_index=0, timestamp=int(time.time() * 1000))

@@ -1,5 +1,4 @@
-"""A reader of uncached records beside a producer at a fixed rate: does disk I/O delay requests that do not need the
-disk?"""
+"""A reader of uncached records beside a producer at a fixed rate, which does not need the disk."""
 
 import os
 import time

@@ -37,8 +37,7 @@ RATE_MIN, P99_MAX = 1.0, 1.0
 
 
 def batches(size: int) -> Iterator[bytes]:
-    """Yield batches with random keys, a tenth as many as records. All are copies of one batch with other keys written
-    into it."""
+    """Yield copies of one batch with random keys, a tenth as many as records."""
     template = build_batch(
         [
             Record(timestamp=int(time.time() * 1000), key=b"key-" + b"0" * KEY_DIGITS, value=b"v" * VALUE_BYTES)

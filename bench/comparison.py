@@ -72,8 +72,8 @@ def measure_once(load: Load, target: Target, topic_id: bytes, seconds: float) ->
 
 
 def measure(loads: Sequence[Load], targets: Sequence[Target], run_size: RunSize) -> dict[str, Results]:
-    """Warm up each broker with each load, then measure in alternating rounds. Return medians and the range of rates by
-    load label."""
+    """Warm up each broker with each load, then measure in alternating rounds. Return medians and ranges by load
+    label."""
     connections = {target.name: Connection(target.port) for target in targets}
     names = {load.label: f"bench-{time.time_ns()}" for load in loads}
     topics: dict[tuple[str, str], bytes] = {}

@@ -31,8 +31,7 @@ def tool(broker: BrokerProcess, name: str, *arguments: str) -> str:
 
 
 def consume(broker: BrokerProcess, topic: str, records: int) -> Figures:
-    """Read the topic from its start in a new group. Return the rate of fetching, which the tool reports without the
-    rebalance."""
+    """Read the topic from its start in a new group. Return the rate of fetching, without the rebalance."""
     before = cpu_seconds(broker.pid)
     output = tool(
         broker, "ConsumerPerformance", "--bootstrap-server", broker.bootstrap, "--topic", topic,

@@ -67,8 +67,7 @@ def compact_string(text: str) -> bytes:
 
 
 def batch(records: int, record_size: int) -> bytes:
-    """Return a batch with record sizes around `record_size`. They vary, so that no broker gains from assuming equal
-    sizes."""
+    """Return a batch with record sizes that vary around `record_size`, so that no broker can assume equal sizes."""
     sizes = random.Random(7)
     low, high = (record_size // 2, record_size * 3 // 2) if records > 1 else (record_size, record_size)
     return batch_of([os.urandom(sizes.randint(low, high)) for _ in range(records)])
@@ -186,8 +185,7 @@ class Fetched:
 
 
 def read_fetch(response: bytearray) -> Fetched:
-    """Read a Fetch response. Batches after the first of a filled topic have equal sizes, so one tells the number of
-    complete ones."""
+    """Read a Fetch response. After the first batch of a filled topic all have one size, which tells their number."""
     _, position = read_uvarint(response, 4 + 1 + 4 + 2 + 4)
     _, position = read_uvarint(response, position + TOPIC_ID_SIZE)
     _, error, high_watermark, _, _ = struct.unpack_from(">ihqqq", response, position)

@@ -1,5 +1,4 @@
-"""Encoded requests of consumer groups: FindCoordinator v3, OffsetCommit v8, OffsetFetch v5, JoinGroup v5, SyncGroup
-v3."""
+"""Encoded requests: FindCoordinator v3, OffsetCommit v8, OffsetFetch v5, JoinGroup v5, SyncGroup v3."""
 
 import struct
 from collections.abc import Mapping

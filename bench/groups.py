@@ -85,8 +85,8 @@ class Members:
         self._names = [""] * MEMBERS
 
     def rebalance(self, user_data: bytes) -> float:
-        """Return the seconds from the first JoinGroup to the last SyncGroup response. A new `user_data` makes all
-        members rejoin."""
+        """Return the seconds from the first JoinGroup to the last SyncGroup response. New `user_data` makes all
+        rejoin."""
         started = time.perf_counter()
         metadata = group_frames.subscription(self._topic, user_data)
         joined = self._join(metadata)
@@ -140,8 +140,7 @@ def fill_groups(broker: BrokerProcess, topic: str, count: int) -> None:
 
 
 def load_seconds(broker: BrokerProcess, count: int) -> tuple[float, float]:
-    """Restart the broker. Return the seconds until offsets of all groups are returned, and the slowest response to
-    another client."""
+    """Restart the broker. Return the seconds until all offsets are loaded, and the slowest other response."""
     broker.stop()
     broker.start()
     started, slowest = time.perf_counter(), 0.0

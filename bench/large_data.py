@@ -42,8 +42,7 @@ def batch_at(batch: bytes, offset: int) -> bytes:
 
 
 def write_segment(directory: Path, base: int, batch: bytes, positions: Sequence[int], *, size: int) -> None:
-    """Write a segment with a record at each position, all of which are in the index. Bytes between them are never
-    read."""
+    """Write a segment with a record at each position, all of which are in the index. Other bytes are never read."""
     stem = directory / f"{base:020d}"
     with stem.with_suffix(".log").open("wb") as file:
         for number, position in enumerate(positions):

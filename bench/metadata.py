@@ -48,8 +48,7 @@ def one_round(
 
 
 def cpu_of_one(target: Target) -> float:
-    """Return the broker's CPU time per Metadata request in ms, over many requests, so that background work counts
-    little."""
+    """Return the broker's CPU time per Metadata request in ms, averaged over many requests."""
     connection, before = Connection(target.port), cpu_seconds(target.pid)
     for _ in range(CPU_ANSWERS):
         connection.request(frames.metadata_of_all())

@@ -189,8 +189,7 @@ def responds_to_api_versions(port: int) -> bool:
 
 
 def serves_metadata(port: int) -> bool:
-    """Whether the broker on this port is in its own Metadata response, which means that it is registered and
-    unfenced."""
+    """Whether the broker on this port is in its own Metadata response: it is registered and unfenced."""
     try:
         brokers = struct.unpack_from(">i", send_request(port, 3, 1, struct.pack(">i", 0)))[0]
     except (OSError, struct.error):

@@ -24,8 +24,7 @@ STYLE = (
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """Contents of a plot. A missing value is None. For `lines`, `labels` are the numbers along the axis that `axis`
-    names."""
+    """Contents of a plot. Missing values are None. For `lines`, `labels` are numbers along an axis named `axis`."""
 
     chart: Literal["bars", "ratios", "lines"]
     title: str

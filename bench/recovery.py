@@ -23,8 +23,7 @@ RECORDS = 155
 """Records of about 100 bytes in a batch of 16 kB."""
 SPEED_MIN = 1.5
 SETTINGS = {"broker.heartbeat.interval.ms": "50"}
-"""Kafka accepts requests after a heartbeat. At the default interval of 2 s, waiting for it would distort the recovery
-time."""
+"""Kafka accepts requests after a heartbeat. Waiting for it, 2 s by default, would distort the recovery time."""
 CLEAN_STOP_FILES = (".kafka_cleanshutdown", "recovery-point-offset-checkpoint")
 TRY_SECONDS = 0.003
 READ_BYTES = 8 << 20

@@ -1,5 +1,4 @@
-"""Report of a benchmark: a table and a plot in Markdown, the measurements in JSON, and the summary in README generated
-from the latter."""
+"""Reports of benchmarks: tables and plots in Markdown, measurements in JSON, and the summary in README."""
 
 import json
 import os
@@ -26,8 +25,7 @@ TITLES = {"kafka": KAFKA, "ottla": "Ottla"}
 
 @dataclass(frozen=True, slots=True)
 class RunSize:
-    """Durations, rounds and data sizes of a run. `QUICK` only checks that everything works; its results are not
-    saved."""
+    """Durations, rounds and data sizes of a run. `QUICK` only checks that everything works."""
 
     warm_seconds: float = 10.0
     round_seconds: float = 2.0
@@ -114,8 +112,7 @@ class Goal:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The result of one benchmark. `summary` has its rows for the table in README: name, Kafka's value, Ottla's value,
-    ratio."""
+    """The result of a benchmark. `summary` has its rows in README: name, Kafka's value, Ottla's value, ratio."""
 
     title: str
     head: Sequence[str]

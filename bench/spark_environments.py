@@ -43,8 +43,7 @@ def peer_python() -> str:
 
 
 class Job:
-    """A module in one of the environments, which reads requests as lines of JSON and writes a line for each
-    response."""
+    """A module in one of the environments, which reads requests and writes responses as lines of JSON."""
 
     def __init__(self, format_name: str, module: str, arguments: Sequence[str]) -> None:
         python = peer_python() if format_name == "kafka" else os.environ.get("OTTLA_SPARK_PYTHON", sys.executable)
@@ -64,8 +63,7 @@ class Job:
         )
 
     def run(self, **request: Any) -> dict[str, Any]:
-        """Run a request and return the response. Raises SparkUnavailable, with the job's error output, if the process
-        has ended."""
+        """Run a request. Raises SparkUnavailable, with the job's error output, if the process has ended."""
         process = self._process
         assert process.stdin is not None
         assert process.stdout is not None

@@ -1,5 +1,4 @@
-"""Spark driver of `bench.spark_read`: reads requests as lines of JSON and responds with durations. Both environments
-run it, with their own format."""
+"""Spark driver of `bench.spark_read`: reads requests as lines of JSON and responds with durations."""
 
 import json
 import sys
@@ -40,8 +39,7 @@ def count_rows(spark: Any, format_name: str, options: dict[str, str]) -> dict[st
 
 
 def wait_for_rows(spark: Any, format_name: str, options: dict[str, str], rows: int) -> dict[str, Any]:
-    """Run a streaming query until `rows` micro-batches of one row each have been processed. Another process writes the
-    rows."""
+    """Run a streaming query until `rows` micro-batches with one row each, written by another process, are done."""
     with tempfile.TemporaryDirectory() as checkpoint:
         query = (
             spark.readStream.format(format_name)

@@ -1,5 +1,4 @@
-"""The Spark session of the benchmarks. Imports PySpark only, as it runs in the peer's environment too; the environment
-with `ottla` uses Ottla's session."""
+"""The Spark session of the benchmarks. In the peer's environment, it needs only PySpark."""
 
 from typing import Any
 

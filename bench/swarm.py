@@ -62,8 +62,7 @@ class Swarm:
             raise
 
     def produce(self, data: bytes, in_flight: int, seconds: float) -> Figures:
-        """Keep `in_flight` Produce requests pending on each connection. Return rate, latency, fairness and the number
-        of requests."""
+        """Keep `in_flight` Produce requests pending on each connection. Return rate, latency and fairness."""
         poll, by_number = select.epoll(), {member.socket.fileno(): member for member in self.members}
         for number in by_number:
             poll.register(number, select.EPOLLIN)

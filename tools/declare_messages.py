@@ -85,8 +85,7 @@ class Module:
         self.imports: set[str] = set()
 
     def add_message(self, schema: Schema, pair: Schema | None) -> None:
-        """Declare a message. `pair` is the request of a response, whose unstable version applies to the response
-        too."""
+        """Declare a message. `pair` is the request of a response; its unstable version applies to the response too."""
         first, last = stable_versions(schema)
         if pair is not None:
             last = min(last, stable_versions(pair)[1])

@@ -1,5 +1,4 @@
-"""Generate docs/CONFIGS.md: all configs with their types, defaults, allowed values and effects. `--check` only
-compares."""
+"""Generate docs/CONFIGS.md, all configs with types, defaults, allowed values and effects. `--check` only compares."""
 
 import argparse
 import re

@@ -1,5 +1,4 @@
-"""Brokers in child processes that are killed. `OTTLA_CRASH_PEER=kafka` runs the same tests against Apache Kafka, as a
-check of the tests."""
+"""Brokers in child processes that are killed. `OTTLA_CRASH_PEER=kafka` tests Apache Kafka instead."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -14,8 +13,7 @@ StartBroker = Callable[..., BrokerProcess]
 
 @pytest.fixture
 def start_broker(tmp_path: Path) -> Iterator[StartBroker]:
-    """Return a function that starts a broker with data in the test's directory. Settings use Kafka's names, with `_`
-    for dots."""
+    """Return a function that starts a broker. Settings use Kafka's names, with `_` for dots."""
     started: list[BrokerProcess] = []
 
     def start(**settings: str) -> BrokerProcess:

@@ -1,5 +1,4 @@
-"""Consistency check of a partition's files, by their formats alone: complete batches without gaps, and matching
-indexes."""
+"""Consistency check of a partition's files by their formats alone: batches without gaps, and matching indexes."""
 
 import struct
 from dataclasses import dataclass

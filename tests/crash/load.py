@@ -21,8 +21,7 @@ READY_SECONDS_MAX = 30.0
 RETRIABLE = frozenset({3, 6, 7})
 """Unknown topic, not leader, timed out: possible errors after a broker start."""
 START_MS = int(time.time() * 1000)
-"""Current time, because producer.id.expiration.ms applies to record timestamps: on a restart, Apache Kafka expires
-producers whose records are old."""
+"""Current time: on a restart, Apache Kafka expires producers by producer.id.expiration.ms and record timestamps."""
 
 
 def value_of(sender: int, number: int) -> bytes:

@@ -1,5 +1,4 @@
-"""Files as a crash, or worse, may leave them: the tail is truncated after the last complete batch, indexes are
-rebuilt."""
+"""Files as a crash, or worse, may leave them: torn tails are truncated, indexes are rebuilt."""
 
 import os
 import struct

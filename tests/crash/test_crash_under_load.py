@@ -1,5 +1,4 @@
-"""`kill -9` at any moment: acknowledged records exist once, at their offsets; torn tails are truncated; indexes
-match."""
+"""`kill -9` at any moment: acknowledged records exist once, at their offsets, and files are consistent."""
 
 import functools
 import os

@@ -132,8 +132,7 @@ def calls_of(scenario: Scenario[S], seed: int) -> int:
 
 
 def explore(scenario: Scenario[S], seed: int, *, power_cuts: int = POWER_CUTS) -> int:
-    """Crash a scenario in each of its calls and after the last, by a kill and by power failures. Return the number of
-    runs."""
+    """Crash a scenario in and after each call, by a kill and by power failures. Return the number of runs."""
     calls = calls_of(scenario, seed)
     for call in range(1, calls + 2):
         for attempt in range(power_cuts + 1):

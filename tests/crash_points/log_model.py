@@ -24,8 +24,7 @@ CONFIG = LogConfig(segment_bytes=900, index_interval_bytes=150)
 
 @dataclass
 class LogModel:
-    """A log and the records that it must contain: all appended after a kill, all flushed after a power failure, and no
-    others."""
+    """A log and its guaranteed records: all appended after a kill, all flushed after a power failure, no others."""
 
     log: PartitionLog
     source: random.Random

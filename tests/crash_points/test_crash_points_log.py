@@ -96,8 +96,7 @@ class Transactions(LogScenario):
 
 
 class FormerlyCompacted(LogScenario):
-    """Kafka's cleaner has left gaps between segments, the topic is no longer compacted, and there is no recovery
-    point."""
+    """Kafka's cleaner has left gaps, the topic is no longer compacted, and there is no recovery point."""
 
     name = "once compacted"
     segments: ClassVar[dict[int, tuple[tuple[int, ...], ...]]] = {0: ((0,), (1, 2)), 5: ((5,),), 9: ((9,), (10, 11))}

@@ -25,7 +25,8 @@ class ReadAhead:
         return any(start <= position <= end < position + size for start, end in self._windows)
 
     def advance(self, position: int, size: int, file_end: int) -> int:
-        """Return the end of the window for this read. It doubles with each sequential read, until the end of the file."""
+        """Return the end of the window for this read. It doubles with each sequential read, up to the end of the
+        file."""
         others, length = [], size
         for window in self._windows:
             start, end = window

@@ -149,7 +149,7 @@ class PartitionLog:
         start_offset: int = 0,
         progress: log_loader.ScanProgress | None = None,
     ) -> "PartitionLog":
-        """Open the log in a directory, which is created if missing. `clean` says that it was closed properly. May be
+        """Open the log in a directory, which is created if missing. `clean` tells whether it was closed cleanly. May be
         called in a worker.
 
         Records before `start_offset` count as deleted, even if they are still in a file. After an unclean stop, the
@@ -254,9 +254,9 @@ class PartitionLog:
     ) -> LogSlice | None:
         """Return bytes of one segment, from the batch that holds `offset` up to a limit, or None if there are none.
 
-        The end may cut a batch. The first batch is always complete: if it exceeds `max_bytes`, the slice is that batch
-        with `min_one_message` and empty without. With `may_wait` false, raises ColdRead instead of waiting for the
-        disk.
+        The last batch may be incomplete. The first batch is always complete: if it exceeds `max_bytes`, the slice is
+        that batch with `min_one_message` and empty without. With `may_wait` false, raises ColdRead instead of waiting
+        for the disk.
         """
         if offset >= limit_offset:
             return None

@@ -199,7 +199,7 @@ class LogSegment:
     def latest(self) -> tuple[int, int]:
         """Return the highest timestamp and the last offset of its batch; the timestamp is -1 if no record has one."""
         if self.max_timestamp < 0 and not isinstance(self.time_index, MutableTimeIndex):
-            # Cache the result and release the mapping: callers ask all segments, which may be more than there can be
+            # Cache the result and release the mapping: callers query all segments, which may be more than there can be
             # mappings.
             times = MappedTimeIndex(self.base_offset, self.map_index(TIME_INDEX_SUFFIX))
             timestamp, self.max_timestamp_offset = times.last() or (-1, self.base_offset)

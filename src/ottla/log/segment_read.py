@@ -9,7 +9,7 @@ from ottla.wire.batches import LENGTH_OVERHEAD
 CACHED_READ_BYTES_MAX = 256 << 10
 """Sending more with `sendfile` is cheaper."""
 SKIPPED_BYTES_MAX = 64 << 10
-"""Upper limit of bytes read before the requested batch, only because the index does not say where it starts."""
+"""Upper limit of bytes read before the requested batch, only because the index does not contain its position."""
 TRUNCATE_BYTES_MIN = 32 << 10
 """Requests for less get their last incomplete batch: finding where it starts costs more than sending it.
 

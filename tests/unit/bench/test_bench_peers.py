@@ -57,17 +57,17 @@ def test_output_of_maven_is_in_the_error(fresh_search, monkeypatch, tmp_path):
     assert not (tmp_path / "jars" / "complete").exists()
 
 
-class Silent(peers.BrokerProcess):
+class FailingProcess(peers.BrokerProcess):
     """A broker process that exits with an error message."""
 
-    name = "silent"
+    name = "failing"
 
     def command(self):
         return [sys.executable, "-c", "print('the disk is on fire'); raise SystemExit(3)"]
 
 
 def test_output_of_a_failed_start_is_in_the_error():
-    broker = Silent()
+    broker = FailingProcess()
     home = broker.home
     with pytest.raises(RuntimeError, match=r"(?s)exited with 3.*the disk is on fire"), broker:
         pass

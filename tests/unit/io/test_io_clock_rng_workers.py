@@ -152,8 +152,7 @@ async def test_write_with_more_parts_than_one_gathered_write_takes():
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another allocator than glibc's")
 def test_freed_memory_is_reused():
-    """Allocating and freeing 1 MB blocks causes no page faults. Runs in a child process, as the setting is
-    permanent."""
+    """Allocating and freeing 1 MB blocks causes no page faults. Runs in a child, as the setting is permanent."""
     program = """
 import resource
 from ottla.io.process import tune_malloc

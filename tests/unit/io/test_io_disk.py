@@ -73,12 +73,12 @@ def test_torn_write_that_cannot_be_truncated_is_overwritten(disk, tmp_path, monk
     file = disk.open(f"{tmp_path}/f", create=True)
     file.append([b"kept"])
 
-    def refuse(*arguments):
+    def fail(*arguments):
         raise OSError(errno.EIO, "broken")
 
     os.pwrite(os.open(file.path, os.O_WRONLY), b"to", 4)
-    monkeypatch.setattr(real.os, "pwrite", refuse)
-    monkeypatch.setattr(real.os, "ftruncate", refuse)
+    monkeypatch.setattr(real.os, "pwrite", fail)
+    monkeypatch.setattr(real.os, "ftruncate", fail)
     with pytest.raises(OSError, match="broken"):
         file.append([b"torn"])
     monkeypatch.undo()
@@ -114,7 +114,7 @@ def test_uncached_read_returns_none(disk, tmp_path, monkeypatch):
     results = {
         "cold": BlockingIOError(errno.EAGAIN, "would wait"),
         "partly": 4,
-        "unsupported": OSError(errno.EOPNOTSUPP, "cannot say"),
+        "unsupported": OSError(errno.EOPNOTSUPP, "unsupported"),
     }
 
     def preadv(descriptor, buffers, position, flags):
@@ -173,10 +173,10 @@ def test_prefetch_reads_if_sendfile_is_unsupported(disk, tmp_path, monkeypatch):
     monkeypatch.setattr(real.RealFile, "read_at", lambda file, position, size: read.append((position, size)))
     for number, expected in ((errno.EINVAL, [(100, 256 << 10), (100 + (256 << 10), 44 << 10)]), (errno.EIO, None)):
 
-        def refuse(*_, number=number):
+        def fail(*_, number=number):
             raise OSError(number, "cannot be sent")
 
-        monkeypatch.setattr(real.os, "sendfile", refuse)
+        monkeypatch.setattr(real.os, "sendfile", fail)
         if expected is None:
             with pytest.raises(OSError, match="cannot be sent"):
                 file.prefetch(100, 300 << 10)

@@ -1,5 +1,4 @@
-"""Random records, tombstones, transactions and codecs, with cleaner runs at random times: readers see the latest
-records."""
+"""Random appends, transactions and cleaner runs: readers see the latest record of each key."""
 
 import random
 from collections.abc import Iterator

@@ -86,9 +86,9 @@ def producers_of(log: PartitionLog, last_only: int = 0) -> dict[int, object]:
 
 
 @settings(deadline=None, max_examples=60)
-@given(place=st.floats(0, 1), bit=st.integers(0, 7))
+@given(fraction=st.floats(0, 1), bit=st.integers(0, 7))
 def test_corrupt_batch_and_later_ones_are_truncated(
-    place: float, bit: int, tmp_path_factory: pytest.TempPathFactory
+    fraction: float, bit: int, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     directory = tmp_path_factory.mktemp("log")
     log = filled(directory, 20, roll_at=None)
@@ -97,7 +97,7 @@ def test_corrupt_batch_and_later_ones_are_truncated(
     log.release_files()
     path = directory / "00000000000000000000.log"
     data = bytearray(path.read_bytes())
-    at = int(place * (len(data) - 1))
+    at = int(fraction * (len(data) - 1))
     data[at] ^= 1 << bit
     path.write_bytes(data)
     opened = open_log(directory, clean=False)
@@ -241,9 +241,9 @@ def test_corrupt_and_future_snapshots_are_ignored(tmp_path: Path) -> None:
     for item in log.drain_unflushed():
         item.flush()
     log.release_files()
-    future, damaged = tmp_path / f"{70:020d}.snapshot", tmp_path / f"{45:020d}.snapshot"
+    future, corrupt = tmp_path / f"{70:020d}.snapshot", tmp_path / f"{45:020d}.snapshot"
     future.write_bytes((tmp_path / f"{30:020d}.snapshot").read_bytes())
-    damaged.write_bytes(b"\0\1" + bytes(40))
+    corrupt.write_bytes(b"\0\1" + bytes(40))
     opened = open_log(tmp_path, clean=False)
     assert producers_of(opened) == producers_of(log, last_only=30)
     assert not future.exists()

@@ -14,8 +14,7 @@ from tests.unit.log.log_fixtures import NOW, append, open_log, read_all, stored_
 
 
 def write_segment(directory: Path, base_offset: int, *batches: tuple[int, ...], missing: int = 0) -> None:
-    """Write batches with records at these offsets. `missing` is the number of last offsets without a record per
-    batch."""
+    """Write batches with records at these offsets. The last `missing` offsets of each batch have no record."""
     data = b""
     for offsets in batches:
         batch = build_batch(

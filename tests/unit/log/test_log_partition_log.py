@@ -118,8 +118,7 @@ def test_log_equals_a_list(data: st.DataObject, tmp_path_factory: pytest.TempPat
 
 
 def test_cached_records_are_read_into_the_shared_buffer(tmp_path: Path) -> None:
-    """In active and closed segments; not if the first batch exceeds the size, or records after the limit would be
-    included."""
+    """In active and closed segments; not if the first batch is too large, or later records would be included."""
     log = open_log(tmp_path, config=LogConfig(index_interval_bytes=200))
     sent = [batch(b"%d" % index * 50) for index in range(60)]
     for each in sent:
@@ -138,8 +137,7 @@ def test_cached_records_are_read_into_the_shared_buffer(tmp_path: Path) -> None:
 
 
 def test_cached_read_starts_at_a_batch_of_any_size(tmp_path: Path) -> None:
-    """Index entries have a batch's last offset, so its first offset is searched from the batch before it: over 20 kB,
-    but not over 70 kB."""
+    """The first offset of a batch is searched from the batch before it: over 20 kB, but not over 70 kB."""
     log = open_log(tmp_path)
     sizes = [20_000, 20_000, 20_000, 70_000, 20_000, 20_000, 500]
     for size in sizes:

@@ -1,5 +1,4 @@
-"""Transaction indexes: written with their segments, loaded after a clean stop, and rebuilt from batches after a
-crash."""
+"""Transaction indexes: written with segments, loaded after a clean stop, rebuilt from batches after a crash."""
 
 import random
 import struct
