@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Self
 
 from ottla import __version__
 from ottla.cli.output import ProgressBar
-from ottla.cli.settings import UsageError, node_settings
+from ottla.cli.settings import DEFAULT_DATA, DEFAULT_HOST, DEFAULT_PORT, UsageError, node_settings
 from ottla.metadata.configs import InvalidConfig
 from ottla.node.config import ConfigError, NodeConfig, node_config
 from ottla.node.errors import StartError
-from ottla.node.temporary import remove_directory, temporary_directory
+from ottla.node.listeners import is_loopback, is_wildcard
+from ottla.node.temporary import ephemeral_directory, remove_directory
 
 if TYPE_CHECKING:
     from ottla.runtime.log_recovery import RecoveryProgress
@@ -25,9 +26,8 @@ RECOVERY_BAR_SECONDS_MIN = 1.0
 
 # Printed with the node's address; a test runs it exactly as printed.
 TRY_IT = """\
-    from kafka import KafkaConsumer, KafkaProducer    # pip install kafka-python
-    KafkaProducer(bootstrap_servers="{bootstrap}").send("hello", b"world").get(10)
-    print(next(KafkaConsumer("hello", bootstrap_servers="{bootstrap}", auto_offset_reset="earliest")).value)"""
+    echo hello | {ottla} produce greetings{option}
+    {ottla} consume greetings{option}"""
 
 
 def start(arguments: argparse.Namespace) -> int:
@@ -48,7 +48,8 @@ def start(arguments: argparse.Namespace) -> int:
 def _run(config: NodeConfig, *, is_ephemeral: bool, remove: Callable[[], None], log_level: str) -> None:
     from ottla.node.main import run
 
-    for note in config.notes:
+    unreachable = unreachable_note(config)
+    for note in (*config.notes, *([unreachable] if unreachable else [])):
         print(f"Note: {note}.", file=sys.stderr)
 
     def announce(bootstrap: str) -> None:
@@ -98,22 +99,32 @@ class RecoveryBar:
 
 
 def announcement(bootstrap: str, config: NodeConfig, *, is_ephemeral: bool) -> str:
-    """Return the text printed once the node accepts connections."""
+    """Return the text printed once the node accepts connections. It never contains a command that deletes data."""
     directories = ", ".join(config.log_dirs)
-    data = f"{directories} (removed at exit)" if is_ephemeral else directories
-    reset = "start again" if is_ephemeral else f"stop it, then rm -r {' '.join(config.log_dirs)}"
-    return "\n".join(
-        (
-            f"Ottla {__version__} listening on {bootstrap}",
-            f"  data    {data}",
-            "  stop    Ctrl-C",
-            f"  reset   {reset}",
-            "  try it  in Python:",
-            "",
-            TRY_IT.format(bootstrap=bootstrap),
-            "",
-        )
-    )
+    lines = [
+        f"Ottla {__version__} listening on {bootstrap}",
+        f"  data    {directories}{' (removed at exit)' if is_ephemeral else ''}",
+        "  stop    Ctrl-C",
+    ]
+    if is_ephemeral:
+        lines.append("  reset   start again")
+    elif config.log_dirs == (os.path.abspath(DEFAULT_DATA),):
+        lines.append(f"  reset   stop it, then delete {DEFAULT_DATA}")
+    ottla = "python -m ottla" if os.path.basename(sys.argv[0]) == "__main__.py" else "ottla"
+    option = "" if bootstrap == f"{DEFAULT_HOST}:{DEFAULT_PORT}" else f" --bootstrap {bootstrap}"
+    lines += ["  try it  in another terminal:", "", TRY_IT.format(ottla=ottla, option=option), ""]
+    return "\n".join(lines)
+
+
+def unreachable_note(config: NodeConfig) -> str | None:
+    """Return a warning if other machines can connect, but are then sent to this machine's loopback address."""
+    for listener in config.listeners:
+        if is_wildcard(listener.host) and is_loopback(listener.advertised_host):
+            return (
+                f"{listener} accepts clients from other machines but advertises {listener.advertised_host}, which they "
+                "cannot reach; set --advertise or advertised.listeners"
+            )
+    return None
 
 
 @contextmanager
@@ -122,7 +133,10 @@ def _data_directory(*, is_ephemeral: bool) -> Iterator[tuple[str | None, Callabl
     if not is_ephemeral:
         yield None, lambda: None
         return
-    directory = temporary_directory()
+    from ottla.node.main import remove_abandoned_data
+
+    remove_abandoned_data()
+    directory = ephemeral_directory()
 
     def remove() -> None:
         remove_directory(directory)

@@ -3,12 +3,44 @@
 import errno
 import os
 import socket
+from collections.abc import Iterable
+from typing import Any
 
 from ottla.node.listeners import ListenerConfig, bracketed
 
 
 class StartError(Exception):
     """The node cannot start or continue. The message names the cause and the fix, and is shown without a traceback."""
+
+
+def check_addresses(listeners: Iterable[ListenerConfig]) -> None:
+    """Raise StartError if a listener's address cannot be bound, before the start has changed any file."""
+    for listener in listeners:
+        try:
+            for family, kind, protocol, _, address in socket.getaddrinfo(
+                listener.host or None, listener.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+            ):
+                _check_address(family, kind, protocol, address)
+        except OSError as error:
+            raise listen_error(listener, error) from error
+
+
+def _check_address(family: int, kind: int, protocol: int, address: tuple[Any, ...]) -> None:
+    try:
+        probe = socket.socket(family, kind, protocol)
+    except OSError:
+        return  # this machine has no IPv6
+    with probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            probe.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        try:
+            probe.bind(address)
+        except OSError as error:
+            if family == socket.AF_INET6 and error.errno == errno.EADDRNOTAVAIL and address[0] == "::":
+                return  # IPv6 is turned off; the IPv4 address is checked as well
+            raise
+        probe.listen(1)  # Linux lets two sockets bind the same address until one listens
 
 
 def listen_error(listener: ListenerConfig, error: OSError) -> StartError:

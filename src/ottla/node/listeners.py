@@ -41,6 +41,15 @@ def bracketed(host: str) -> str:
     return f"[{host}]" if ":" in host else host
 
 
+def is_wildcard(host: str) -> bool:
+    """Return whether a listener's host means all interfaces."""
+    return host in ("", *_WILDCARD_HOSTS)
+
+
+def is_loopback(host: str) -> bool:
+    return host.lower() in ("localhost", "localhost.localdomain", "::1") or host.startswith("127.")
+
+
 def read_listeners(
     static: Mapping[str, str], canonical_host: Callable[[], str]
 ) -> tuple[tuple[ListenerConfig, ...], tuple[ListenerConfig, ...]]:

@@ -21,8 +21,9 @@ from ottla.io.tcp import TcpNetwork
 from ottla.io.workers import ThreadWorkers
 from ottla.node.assemble import Node, assemble
 from ottla.node.config import NodeConfig
-from ottla.node.errors import StartError
+from ottla.node.errors import StartError, check_addresses
 from ottla.node.storage import Storage, prepare_storage
+from ottla.node.temporary import remove_abandoned_directories
 from ottla.runtime.log_recovery import RecoveryInterrupted, RecoveryProgress
 
 if TYPE_CHECKING:
@@ -71,6 +72,11 @@ def format_storage(config: NodeConfig) -> Storage:
     return storage
 
 
+def remove_abandoned_data() -> None:
+    """Remove the temporary directories of nodes that were killed."""
+    remove_abandoned_directories(RealDisk())
+
+
 def run(
     config: NodeConfig,
     *,
@@ -101,6 +107,7 @@ async def _serve(
     on_second_signal: Callable[[], None],
     on_recovery_progress: Callable[[RecoveryProgress], None] | None,
 ) -> None:
+    check_addresses(config.listeners)
     loop = asyncio.get_running_loop()
     stopping = asyncio.Event()
 

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
@@ -17,6 +18,17 @@ from ottla.runtime.snapshots import BOOTSTRAP_FILE, CorruptSnapshot, decode_snap
 META_FILE = "meta.properties"
 LOCK_FILE = ".lock"
 CLEAN_SHUTDOWN_FILE = ".kafka_cleanshutdown"
+EPHEMERAL_FILE = ".ephemeral"
+"""Marks a temporary directory, which the next start removes if its node was killed."""
+_UNFORMATTED_NAMES = (
+    LOCK_FILE,
+    EPHEMERAL_FILE,
+    BOOTSTRAP_FILE,
+    f"{BOOTSTRAP_FILE}.tmp",
+    f"{META_FILE}.tmp",
+    "lost+found",
+)
+"""What a directory may contain before it is formatted: an interrupted formatting, or the root of a file system."""
 META_VERSION = "1"
 NO_EPOCH = -1
 
@@ -100,12 +112,17 @@ def prepare_storage(
     An existing cluster starts without a directory whose file system fails, unless that contains the metadata log.
     """
     usable = _UsableDirectories(dict.fromkeys([metadata_dir, *log_dirs]), required=metadata_dir)
-    locks = _lock_all(disk, usable)
+    created = _CreatedPaths(disk)
+    locks = _lock_all(disk, usable, created)
     try:
         found = usable.run(partial(_read_meta, disk))
-        _check(disk, usable, found, metadata_dir, node_id, cluster_id)
-        cluster = next((meta.cluster_id for meta in found.values() if meta is not None), None)
-        cluster = cluster or _new_cluster_id(cluster_id, rng)
+        try:
+            _check(disk, usable, found, metadata_dir, node_id, cluster_id)
+            cluster = next((meta.cluster_id for meta in found.values() if meta is not None), None)
+            cluster = cluster or _new_cluster_id(cluster_id, rng)
+        except StorageError:
+            created.remove()
+            raise
         ids = usable.run(lambda path: _format(disk, rng, path, found[path], cluster, node_id, now_ms))
         epochs = usable.run(partial(_take_clean_marker, disk))
         directories = {
@@ -165,16 +182,56 @@ class _UsableDirectories:
             raise error
 
 
-def _lock_all(disk: Disk, usable: _UsableDirectories) -> dict[str, DiskLock]:
+class _CreatedPaths:
+    """Directories and lock files that this start has created, to remove them if it rejects the directories."""
+
+    def __init__(self, disk: Disk) -> None:
+        self._disk = disk
+        self._lock_files: list[str] = []
+        self._directories: list[str] = []
+        """Parents before children."""
+
+    def make_directory(self, path: str) -> None:
+        """Create the directory and its parents, and fsync their entries, so that a power failure cannot remove them."""
+        missing = []
+        while not self._disk.exists(path):
+            missing.append(path)
+            path = path.rpartition("/")[0] or "/"
+        if missing:
+            self._disk.make_directories(missing[0])
+        for created in reversed(missing):
+            self._disk.fsync_directory(created.rpartition("/")[0] or "/")
+            self._directories.append(created)
+
+    def lock(self, path: str) -> DiskLock:
+        file = f"{path}/{LOCK_FILE}"
+        is_new = not self._disk.exists(file)
+        lock = self._disk.lock(file)
+        if is_new:
+            self._lock_files.append(file)
+        return lock
+
+    def remove(self) -> None:
+        """Remove the lock files, while they are locked, and the directories if they are empty."""
+        for file in self._lock_files:
+            self._disk.remove(file)
+        for path in reversed(self._directories):
+            if not self._disk.list(path):
+                self._disk.remove_tree(path)
+
+
+def _lock_all(disk: Disk, usable: _UsableDirectories, created: _CreatedPaths) -> dict[str, DiskLock]:
     locks: dict[str, DiskLock] = {}
 
     def lock(path: str) -> None:
-        _make_durably(disk, path)
-        locks[path] = disk.lock(f"{path}/{LOCK_FILE}")
+        created.make_directory(path)
+        locks[path] = created.lock(path)
 
     try:
         usable.run(lock)
     except OSError as error:
+        with suppress(OSError):
+            created.remove()
         _release_all(locks)
         raise StorageError(str(directory_error(usable.last, error))) from error
     return locks
@@ -194,18 +251,6 @@ def _check(
         _check_is_new(metadata_dir, formatted)
         usable.require_all()
     usable.run(lambda path: None if path in formatted else _check_is_empty(disk, path))
-
-
-def _make_durably(disk: Disk, path: str) -> None:
-    """Create the directory and its parents, and fsync their entries, so that a power failure cannot remove them."""
-    missing = []
-    while not disk.exists(path):
-        missing.append(path)
-        path = path.rpartition("/")[0] or "/"
-    if missing:
-        disk.make_directories(missing[0])
-    for created in reversed(missing):
-        disk.fsync_directory(created.rpartition("/")[0] or "/")
 
 
 def _release_all(locks: dict[str, DiskLock]) -> None:
@@ -284,13 +329,20 @@ def _check_is_new(metadata_dir: str, formatted: dict[str, MetaProperties]) -> No
 
 
 def _check_is_empty(disk: Disk, path: str) -> None:
-    """Raise StorageError if an unformatted directory contains logs: their owner is unknown."""
-    for name in disk.list(path):
+    """Raise StorageError if an unformatted directory contains logs, whose owner is unknown, or other files."""
+    names = [name for name in disk.list(path) if name not in _UNFORMATTED_NAMES]
+    for name in names:
         if name == METADATA_LOG_DIRECTORY or disk.exists(f"{path}/{name}/partition.metadata"):
             raise StorageError(
                 f"{path} contains {name} but no {META_FILE}, which names its owner; restore that file from a backup, "
                 "or remove the directory if its data is not needed"
             )
+    if names:
+        shown = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
+        raise StorageError(
+            f"{path} is not a data directory but is not empty: it contains {shown}; choose a new or empty directory with "
+            "--data"
+        )
 
 
 def _new_cluster_id(cluster_id: str | None, rng: Rng) -> str:

@@ -10,12 +10,14 @@ import subprocess
 import sys
 import textwrap
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import pytest
 
 from ottla import __version__
+from ottla.cli.start import announcement, unreachable_note
+from ottla.node.config import node_config
 
 SECONDS_MAX = 30.0
 OTTLA = [sys.executable, "-m", "ottla"]
@@ -24,10 +26,10 @@ OTTLA = [sys.executable, "-m", "ottla"]
 class Process:
     """A running `ottla start` and its output."""
 
-    def __init__(self, *options: str, directory: pathlib.Path) -> None:
+    def __init__(self, *options: str, directory: pathlib.Path, command: Sequence[str] = (*OTTLA, "start")) -> None:
         environment = os.environ | {"PYTHONUNBUFFERED": "1"}
         self.process = subprocess.Popen(
-            [*OTTLA, "start", *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=directory, env=environment
+            [*command, *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=directory, env=environment
         )
         self.output = ""
 
@@ -35,7 +37,7 @@ class Process:
         """Return the output up to the end of the announcement. Fails with stderr if the process exits before."""
         assert self.process.stdout is not None
         deadline = time.monotonic() + SECONDS_MAX
-        while "earliest" not in self.output or not self.output.endswith("\n\n"):
+        while "ottla consume" not in self.output or not self.output.endswith("\n\n"):
             ready, _, _ = select.select([self.process.stdout], [], [], max(0.0, deadline - time.monotonic()))
             chunk = os.read(self.process.stdout.fileno(), 65536).decode() if ready else ""
             if not chunk:
@@ -87,12 +89,16 @@ def start_error(*options: str, directory: pathlib.Path) -> str:
 def test_announcement_and_exit_code(tmp_path: pathlib.Path) -> None:
     with started("--port", "0", directory=tmp_path) as process:
         data = tmp_path / "ottla-data"
-        assert process.output.splitlines()[:5] == [
+        assert process.output.splitlines() == [
             f"Ottla {__version__} listening on {process.bootstrap}",
             f"  data    {data}",
             "  stop    Ctrl-C",
-            f"  reset   stop it, then rm -r {data}",
-            "  try it  in Python:",
+            "  reset   stop it, then delete ottla-data",
+            "  try it  in another terminal:",
+            "",
+            f"    echo hello | python -m ottla produce greetings --bootstrap {process.bootstrap}",
+            f"    python -m ottla consume greetings --bootstrap {process.bootstrap}",
+            "",
         ]
         assert process.bootstrap.startswith("127.0.0.1:")
         assert (data / "meta.properties").exists()
@@ -101,14 +107,79 @@ def test_announcement_and_exit_code(tmp_path: pathlib.Path) -> None:
 
 
 def test_printed_example_runs(tmp_path: pathlib.Path) -> None:
-    """The three printed lines of Python produce and consume a record."""
+    """The two printed commands produce and consume a record."""
     with started("--port", "0", "--ephemeral", directory=tmp_path) as process:
         printed = textwrap.dedent("\n".join(line for line in process.output.splitlines() if line.startswith("    ")))
-        assert len(printed.splitlines()) == 3
+        assert len(printed.splitlines()) == 2
+        variables = os.environ | {"PATH": f"{pathlib.Path(sys.executable).parent}:{os.environ['PATH']}"}
         done = subprocess.run(
-            [sys.executable, "-c", printed], capture_output=True, text=True, timeout=SECONDS_MAX, check=False
+            ["sh", "-c", printed], capture_output=True, text=True, timeout=SECONDS_MAX, check=False, env=variables
         )
-        assert (done.returncode, done.stdout) == (0, "b'world'\n"), done.stderr
+        assert (done.returncode, done.stdout) == (0, "hello\n"), done.stderr
+
+
+def test_default_address_is_not_repeated_in_the_example(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["/usr/bin/ottla"])
+    text = announcement("127.0.0.1:9092", node_config({"log.dirs": "/srv/kafka"}), is_ephemeral=False)
+    assert text.endswith("\n\n    echo hello | ottla produce greetings\n    ottla consume greetings\n")
+    assert "reset" not in text, "only the default directory is known to be Ottla's"
+
+
+def test_directory_with_foreign_files_is_not_touched(tmp_path: pathlib.Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / "thesis.tex").write_text("years of work")
+    message = start_error("--port", "0", "--data", "home", directory=tmp_path)
+    assert message == (
+        f"ottla: {home} is not a data directory but is not empty: it contains thesis.tex; choose a new or empty "
+        "directory with --data\n"
+    )
+    assert [each.name for each in home.iterdir()] == ["thesis.tex"]
+    assert "ottla: " in message
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_port_in_use_leaves_no_files(is_there: bool, tmp_path: pathlib.Path) -> None:
+    if is_there:
+        (tmp_path / "data").mkdir()
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        start_error("--port", str(taken.getsockname()[1]), "--data", "data", directory=tmp_path)
+    assert [each.name for each in tmp_path.rglob("*")] == (["data"] if is_there else [])
+
+
+def test_invalid_cluster_id_leaves_no_files(tmp_path: pathlib.Path) -> None:
+    start_error("--port", "0", "--cluster-id", "x", "--data", "a/b", directory=tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_wildcard_host_with_a_reachable_address_does_not_warn() -> None:
+    listeners = {"listeners": "PLAINTEXT://0.0.0.0:9092", "advertised.listeners": "PLAINTEXT://broker.example.org:9092"}
+    assert unreachable_note(node_config(listeners)) is None
+    assert unreachable_note(node_config({"listeners": "PLAINTEXT://127.0.0.1:9092"})) is None
+
+
+def test_next_start_removes_the_data_of_a_killed_ephemeral_node(tmp_path: pathlib.Path) -> None:
+    """Those of running nodes stay, as do directories that are not marked as ephemeral."""
+    (tmp_path / "ottla-mine").mkdir()
+    (tmp_path / "ottla-mine" / ".lock").touch()
+    os.utime(tmp_path / "ottla-mine" / ".lock", (0, 0))
+    program = (
+        "import sys, tempfile; from ottla.cli import main; from ottla.node import temporary\n"
+        f"temporary._SHARED_MEMORY = {str(tmp_path)!r}\n"
+        "sys.exit(main.main(sys.argv[1:]))"
+    )
+    command = [sys.executable, "-c", program, "start", "--ephemeral", "--port", "0"]
+    killed, running = (Process(directory=tmp_path, command=command) for _ in range(2))
+    for each in (killed, running):
+        each.wait_until_started()
+        os.utime(each.data / ".lock", (0, 0))
+    killed.end(signal.SIGKILL)
+    assert killed.data.exists()
+    third = Process(directory=tmp_path, command=command)
+    third.wait_until_started()
+    assert sorted(tmp_path.iterdir()) == sorted([tmp_path / "ottla-mine", running.data, third.data])
+    assert [each.end()[0] for each in (running, third)] == [0, 0]
+    assert [each.name for each in tmp_path.iterdir()] == ["ottla-mine"]
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -125,7 +196,7 @@ def test_ephemeral_data_is_deleted(number: signal.Signals, tmp_path: pathlib.Pat
 def test_ephemeral_data_is_deleted_if_the_start_fails(tmp_path: pathlib.Path) -> None:
     program = (
         "import sys, tempfile; from ottla.cli import main, start\n"
-        f"start.temporary_directory = lambda: tempfile.mkdtemp(dir={str(tmp_path)!r})\n"
+        f"start.ephemeral_directory = lambda: tempfile.mkdtemp(dir={str(tmp_path)!r})\n"
         "sys.exit(main.main(sys.argv[1:]))"
     )
     with socket.create_server(("127.0.0.1", 0)) as taken:
@@ -211,7 +282,9 @@ def test_kafka_config_file_and_notes_about_unsupported_configs(tmp_path: pathlib
         assert process.end() == (
             0,
             "Note: CONTROLLER://:9093 is not opened: a single-node cluster needs no controller listener.\n"
-            "Note: configs that have no effect: num.io.threads.\n",
+            "Note: configs that have no effect: num.io.threads.\n"
+            f"Note: PLAINTEXT://:{port} accepts clients from other machines but advertises localhost, which they cannot "
+            "reach; set --advertise or advertised.listeners.\n",
         )
 
 

@@ -183,7 +183,7 @@ def test_missing_metadata_directory_does_not_create_a_new_cluster(disk: Simulate
     write_meta(disk, "/b")
     with pytest.raises(StorageError, match="/a is empty, but /b already belong"):
         prepare(disk, rng, "/a", "/b")
-    assert disk.list("/a") == [".lock"]
+    assert not disk.exists("/a")
 
 
 @pytest.mark.parametrize("found", ["__cluster_metadata-0/quorum-state", "t-0/partition.metadata"])
@@ -295,3 +295,25 @@ def test_clean_shutdown_marker_has_kafkas_format(disk: SimulatedDisk, rng: Count
     storage = prepare(disk, rng, "/a")
     storage.mark_clean(disk, 7)
     assert json.loads(disk.read("/a/.kafka_cleanshutdown")) == {"version": 0, "brokerEpoch": 7}
+
+
+def test_directory_with_other_files_is_rejected_and_left_unchanged(disk: SimulatedDisk, rng: CountingRng) -> None:
+    for number in range(4):
+        disk.make_directories("/home")
+        disk.write_atomically(f"/home/{number}.txt", b"mine")
+    before = dict(disk.storage.files())
+    with pytest.raises(StorageError, match=r"contains 0.txt, 1.txt, 2.txt, ...; choose a new or empty directory"):
+        prepare(disk, rng, "/new/a", "/home")
+    assert dict(disk.storage.files()) == before
+    assert not disk.exists("/new")
+
+
+@pytest.mark.parametrize("name", ["lost+found/x", "bootstrap.checkpoint", "meta.properties.tmp"])
+def test_file_system_root_and_interrupted_formatting_are_accepted(
+    name: str, disk: SimulatedDisk, rng: CountingRng
+) -> None:
+    path = f"/data/{name}"
+    disk.make_directories(path.rpartition("/")[0])
+    disk.write_atomically(path, b"")
+    released(prepare(disk, rng, "/data"))
+    assert disk.exists("/data/meta.properties")
