@@ -93,6 +93,7 @@ def run(
     import uvloop
 
     set_up_logging(log_level)
+    check_addresses(config.listeners)
     process.raise_descriptor_limit()
     process.tune_malloc()
     process.shorten_gil_switch_interval()
@@ -107,7 +108,6 @@ async def _serve(
     on_second_signal: Callable[[], None],
     on_recovery_progress: Callable[[RecoveryProgress], None] | None,
 ) -> None:
-    check_addresses(config.listeners)
     loop = asyncio.get_running_loop()
     stopping = asyncio.Event()
 
