@@ -6,8 +6,8 @@ without headers.
 
 from collections.abc import Iterator, Sequence
 
-from ottla.base.ports import Buffer
 from ottla.wire.batches import (
+    CODEC_MASK,
     CONTROL_BIT,
     HEADER,
     LENGTH_OVERHEAD,
@@ -138,9 +138,13 @@ def _is_commit(key: bytes | None) -> bool:
     return key is not None and len(key) >= 4 and int.from_bytes(key[2:4], "big") == _COMMIT
 
 
-def _read_records(data: Buffer, position: int, header: BatchHeader) -> list[LoadedRecord]:
+def _read_records(data: bytes, position: int, header: BatchHeader) -> list[LoadedRecord]:
     """Return the records of the batch at a position."""
-    base_offset, payload = header.base_offset, read_payload(data, header, position)
+    if header.attributes & CODEC_MASK:
+        payload = read_payload(data, header, position)
+    else:
+        payload = data[position + RECORDS_AT : position + LENGTH_OVERHEAD + header.length]
+    base_offset = header.base_offset
     return [
         (
             base_offset + offset_delta,
