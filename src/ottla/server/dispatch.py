@@ -1,8 +1,9 @@
 """The supported APIs, their versions and their handlers.
 
 A handler module defines `handle(broker, context, request, version)`, which returns a response, an awaitable or a
-generator (see `runtime/slice_scheduler.py`), or, if message objects would be too slow,
-`handle_raw(connection, buffer, view, position, end, version, correlation_id)`.
+generator (see `runtime/slice_scheduler.py`). Where message objects would be too slow it defines a raw handler instead,
+`handle_raw(connection, buffer, view, position, end, version, correlation_id)`, which sends the response itself or
+defers it, and returns whether the connection may handle its next request now.
 """
 
 from collections.abc import Callable

@@ -1,8 +1,8 @@
 """Incremental fetch sessions (KIP-227): the broker caches the partitions that a client fetches, so that requests and
 responses contain changes only.
 
-A session exists until its client closes it, or until it is evicted. The number of sessions, and of their partitions,
-is limited.
+A session exists until its client closes it, until it is evicted, or until its connection has been closed for 15 s. The
+number of sessions, and of their partitions, is limited.
 """
 
 from bisect import bisect_left, insort
