@@ -9,7 +9,7 @@ from ottla.base.errors import ErrorCode
 
 @dataclass(frozen=True, slots=True)
 class RequestContext:
-    """Who sent a request. One per connection and client id, shared by all of that client's requests."""
+    """The sender of a request. One per connection and client id, shared by all requests of that client."""
 
     listener: str
     principal: str
@@ -21,7 +21,7 @@ class RequestContext:
 class Decision:
     """The records that change a state machine's state, and the response to send once they are committed.
 
-    `decide` only reads; the caller replays, appends and commits `records` before it sends `response`.
+    `decide` only reads. The caller appends and replays `records`, and sends `response` once they are committed.
 
     A request that waits for other members (JoinGroup, SyncGroup) has `waiting` set and no response. A later decision
     lists its token in `completions`: pairs of a token and a response to send when that decision's records are
