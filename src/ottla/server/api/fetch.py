@@ -2,8 +2,8 @@
 
 Batches are sent as they are stored; the last one may be incomplete, as in Kafka. Topic ids from version 13 on
 (KIP-516), sessions from 7 on (KIP-227), the epoch at which a client's log diverges from 12 on (KIP-595), the current
-leader beside errors that concern it from 16 on (KIP-951). Skipped: no follower replicates a partition yet, so each of its fetches gets an error; see
-docs/SKIPPED.md.
+leader beside errors that concern it from 16 on (KIP-951). Skipped: no follower replicates a partition yet, so each of
+its fetches gets an error; see docs/SKIPPED.md.
 """
 
 from functools import partial
