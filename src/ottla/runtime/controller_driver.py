@@ -19,6 +19,10 @@ class QuorumProgress(NamedTuple):
     end_offset: int
 
 
+async def _return_at_once() -> None:
+    """Wait for nothing: no partitions are opened before the publisher exists."""
+
+
 class ControllerDriver:
     """The active controller of this node and the log that its records are written to."""
 
@@ -26,8 +30,9 @@ class ControllerDriver:
         self._controller = controller
         self._log = log
         self._clock = clock
-        self.wait_until_open: Callable[[], Awaitable[None]] | None = None
-        """Awaited before a response, so that a client can use a topic as soon as CreateTopics returns."""
+        self.wait_until_open: Callable[[], Awaitable[None]] = _return_at_once
+        """Returns once all published partitions are open. Awaited before a response, so that a client can use a topic as
+        soon as CreateTopics returns."""
 
     async def activate(self, bootstrap: Sequence[Any]) -> None:
         """Become the active controller. In an empty log, write the `bootstrap` records first."""
@@ -54,8 +59,7 @@ class ControllerDriver:
             for position, record in enumerate(decision.records):
                 self._controller.replay(first_offset + position, record)  # before the next request is decided
             await committed
-            if self.wait_until_open is not None:
-                await self.wait_until_open()
+            await self.wait_until_open()
         else:
             await self._log.wait_committed()  # the response may depend on changes that are not committed yet
         return decision.response

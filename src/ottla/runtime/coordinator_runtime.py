@@ -73,6 +73,15 @@ class CoordinatorRuntime:
         index = self._index_by_key.get(key)
         return self._drivers.get(self.partition_for(key) if index is None else index)
 
+    def leader_of(self, key: str) -> int:
+        """Return the broker that leads the partition of a key; -1 if there is none."""
+        topic = self._broker.image.topics_by_name.get(self.topic)
+        return -1 if topic is None else topic.partitions[self.partition_for(key)].leader
+
+    def is_opening(self, key: str) -> bool:
+        """Return whether this node leads the partition of a key in the image, but has not opened it yet."""
+        return self.driver_for(key) is None and self.leader_of(key) == self._broker.settings.node_id
+
     def drivers(self) -> Iterator[ShardDriver]:
         """Yield the shards in the order of their partitions."""
         for _, driver in sorted(self._drivers.items()):

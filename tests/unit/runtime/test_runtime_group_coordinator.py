@@ -72,6 +72,28 @@ async def test_offsets_topic_is_created_by_the_first_request():
         }
 
 
+async def test_find_coordinator_waits_until_the_partitions_are_open():
+    """The metadata names the leader before it has opened the partition; a client that joined now would be rejected."""
+    async with AsyncBroker() as broker:
+        await broker.create_topic("t")
+        first = asyncio.ensure_future(find(broker))
+        while OFFSETS_TOPIC not in broker.node.broker.image.topics_by_name:
+            await asyncio.sleep(0)
+        assert not list(broker.node.broker.group_coordinator.runtime.drivers())
+        second = await find(broker)
+        assert await commit(broker, 5) == ErrorCode.NONE
+        assert [(found.error_code, found.node_id) for found in (second, await first)] == [(0, 1)] * 2
+
+
+async def test_no_coordinator_is_named_if_its_partition_could_not_be_opened():
+    async with AsyncBroker() as broker:
+        await find(broker)
+        driver = broker.node.broker.group_coordinator.runtime.driver_for("g")
+        assert driver is not None
+        del broker.node.broker.group_coordinator.runtime._drivers[driver.partition.index]
+        assert (await find(broker)).error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+
+
 async def test_offsets_topic_is_created_with_the_configured_settings():
     config = {
         "offsets.topic.num.partitions": "3",

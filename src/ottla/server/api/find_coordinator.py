@@ -2,7 +2,8 @@
 (KIP-699).
 
 The first request creates the topic that stores groups. Kafka makes that client retry; here the response waits until the
-topic exists. Skipped: transactions and share groups have no coordinators yet; see docs/SKIPPED.md.
+topic exists and its partitions are open: a client that gets NOT_COORDINATOR from the named coordinator may pause for
+seconds (librdkafka: 3 s). Skipped: transactions and share groups have no coordinators yet; see docs/SKIPPED.md.
 """
 
 from collections.abc import Coroutine, Sequence
@@ -29,15 +30,20 @@ class KeyType(IntEnum):
 
 def handle(broker: Broker, context: RequestContext, request: FindCoordinatorRequest, version: int) -> Response:
     keys = request.coordinator_keys if version >= BATCHES_MIN_VERSION else [request.key]
-    if request.key_type == KeyType.GROUP and keys and not broker.group_coordinator.runtime.partition_count():
-        return _create_topic_and_find(broker, context, keys, version)
+    if request.key_type == KeyType.GROUP and keys:
+        runtime = broker.group_coordinator.runtime
+        if not runtime.partition_count() or any(runtime.is_opening(key) for key in keys):
+            return _find_when_open(broker, context, keys, version)
     return _found(broker, context, request.key_type, keys, version)
 
 
-async def _create_topic_and_find(
+async def _find_when_open(
     broker: Broker, context: RequestContext, keys: Sequence[str], version: int
 ) -> FindCoordinatorResponse:
-    await broker.internal_topics.create(broker.group_coordinator.runtime.topic)
+    runtime = broker.group_coordinator.runtime
+    if not runtime.partition_count():
+        await broker.internal_topics.create(runtime.topic)
+    await broker.controller.wait_until_open()
     return _found(broker, context, KeyType.GROUP, keys, version)
 
 
@@ -67,8 +73,7 @@ def _coordinator(broker: Broker, context: RequestContext, key_type: int, key: st
 
 def _group_coordinator(broker: Broker, context: RequestContext, key: str, version: int) -> Coordinator:
     runtime = broker.group_coordinator.runtime
-    topic = broker.image.topics_by_name.get(runtime.topic)
-    leader = NO_NODE if topic is None else topic.partitions[runtime.partition_for(key)].leader
+    leader = NO_NODE if runtime.is_opening(key) else runtime.leader_of(key)
     for endpoint in broker.endpoints(context.listener):
         if endpoint.node_id == leader:
             return Coordinator(
