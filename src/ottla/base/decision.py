@@ -21,7 +21,8 @@ class RequestContext:
 class Decision:
     """The records that change a state machine's state, and the response to send once they are committed.
 
-    `decide` only reads. The caller appends and replays `records`, and sends `response` once they are committed.
+    `decide` does not change state that must survive a restart; `replay` does. The caller appends and replays `records`,
+    and sends `response` once they are committed.
 
     A request that waits for other members (JoinGroup, SyncGroup) has `waiting` set and no response. A later decision
     lists its token in `completions`: pairs of a token and a response to send when that decision's records are
