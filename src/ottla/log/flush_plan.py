@@ -88,7 +88,7 @@ class FlushQueue:
         self._items.append(AtomicWrite(self._disk, path, data))
 
     def drain(self) -> list[Flushable]:
-        """Return all items, ready to be flushed in a worker, and forget them."""
+        """Empty the queue; return the items, ready to be flushed in a worker."""
         if self._needs_directory_sync:
             self._needs_directory_sync = False
             self._items.insert(0, DirectorySync(self._disk, self._directory))  # durable bytes are lost without a name

@@ -1,7 +1,7 @@
 """The node's `log.dirs`: their partitions, log start offsets, free space and failures.
 
-The file `log-start-offset-checkpoint` (Kafka's format) contains the log start offsets that DeleteRecords has moved.
-They apply after a restart even if the files of the deleted records still exist.
+The file `log-start-offset-checkpoint` (Kafka's format) contains the log start offsets that DeleteRecords and retention
+have moved. They apply after a restart even if the files of the deleted records still exist.
 """
 
 import asyncio

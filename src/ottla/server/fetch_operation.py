@@ -236,7 +236,7 @@ class FetchOperation:
         self._is_urgent = self._has_known_partition = False
 
     def _read(self, partitions: Iterable[CachedPartition]) -> None:
-        """Look up partitions that are asked for, in order, until the response is full."""
+        """Locate the records of requested partitions, in order, until the response is full."""
         request = self._request
         is_incremental = self._session is not None
         responses, slices = self._responses, self._slices
