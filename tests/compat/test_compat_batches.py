@@ -17,8 +17,8 @@ from tests.unit.wire.batch_catalog import (
     STORED_DIFFERENTLY,
     TIMES,
     Case,
-    tells_log_start,
-    tells_why,
+    has_log_start,
+    has_message,
 )
 from tests.unit.wire.batch_catalog_compressed import COMPRESSED, CONVERTED
 
@@ -71,7 +71,7 @@ def summary(response: PartitionProduceResponse) -> tuple[int, tuple[int, ...], b
 
 
 def expected(case: Case) -> tuple[int, tuple[int, ...], bool, int]:
-    return case.code, case.record_errors, tells_why(case), 0 if tells_log_start(case) else -1
+    return case.code, case.record_errors, has_message(case), 0 if has_log_start(case) else -1
 
 
 @pytest.mark.parametrize(

@@ -83,12 +83,12 @@ class BinaryColumn:
                 found[row] = None
         return found
 
-    def to_arrow(self, kind: str = "binary") -> Any:
+    def to_arrow(self, type_name: str = "binary") -> Any:
         """Return a `pyarrow` array of "binary" or "string", with 64-bit offsets if the data needs them."""
         import pyarrow as pa
 
         is_large = len(self.data) > 0x7FFF_FFFF
-        arrow_type = getattr(pa, f"large_{kind}" if is_large else kind)()
+        arrow_type = getattr(pa, f"large_{type_name}" if is_large else type_name)()
         offsets = self.offsets if is_large else self.offsets.astype(np.int32)
         validity = None if self.nulls is None else pa.py_buffer(np.packbits(~self.nulls, bitorder="little"))
         count = -1 if self.nulls is None else int(self.nulls.sum())
@@ -101,19 +101,20 @@ class BinaryColumn:
         """Return a column that shares the data of a `pyarrow` array. Raises TypeError unless it is binary or text."""
         import pyarrow as pa
 
-        types, kind = pa.types, array.type
+        types, arrow_type = pa.types, array.type
         if isinstance(array, pa.ChunkedArray):
             array = array.combine_chunks()
         if (
-            types.is_binary_view(kind)
-            or types.is_string_view(kind)
-            or types.is_fixed_size_binary(kind)
-            or types.is_null(kind)
+            types.is_binary_view(arrow_type)
+            or types.is_string_view(arrow_type)
+            or types.is_fixed_size_binary(arrow_type)
+            or types.is_null(arrow_type)
         ):
-            array, kind = array.cast(pa.large_binary()), pa.large_binary()
-        is_large = types.is_large_binary(kind) or types.is_large_string(kind)
-        if not (is_large or types.is_binary(kind) or types.is_string(kind)):
-            raise TypeError(f"a column of type {kind} is neither binary nor text")
+            arrow_type = pa.large_binary()
+            array = array.cast(arrow_type)
+        is_large = types.is_large_binary(arrow_type) or types.is_large_string(arrow_type)
+        if not (is_large or types.is_binary(arrow_type) or types.is_string(arrow_type)):
+            raise TypeError(f"a column of type {arrow_type} is neither binary nor text")
         _, offset_buffer, data_buffer = array.buffers()
         first, count = array.offset, len(array)
         if offset_buffer is None or not count:

@@ -222,15 +222,15 @@ class DecoderSource:
         for number in (tag, size):
             self.line(depth + 2, f"{number} = b[p]; p += 1")
             self.line(depth + 2, f"if {number} > 127: {number}, p = long_number(b, p - 1)")
-        word = "if"
+        keyword = "if"
         for field in fields:
-            self.line(depth + 2, f"{word} {tag} == {field.tag}:")
+            self.line(depth + 2, f"{keyword} {tag} == {field.tag}:")
             if field.type == "struct" and field.nullable_in(self.version):
                 self.tagged_struct_lines(field, f"{var}.{field.name}", depth + 3)
             else:
                 self.value_lines(field, f"{var}.{field.name}", depth + 3)
             self.flush(depth + 3)
-            word = "elif"
+            keyword = "elif"
         self.line(depth + 2, f"else: p = skip(p, {size}, end)")
 
     def value_lines(self, field: Field, target: str, depth: int) -> None:
@@ -260,9 +260,9 @@ class DecoderSource:
         self.line(depth, f"if n < 0: {target} = None" if nullable else f"if n < 0: raise null({name!r})")
         self.line(depth, "else:")
 
-    def bytes_lines(self, kind: str, name: str, target: str, depth: int, nullable: bool) -> None:
+    def bytes_lines(self, type_name: str, name: str, target: str, depth: int, nullable: bool) -> None:
         """Generate lines for a string, bytes or records: the length, then the bytes."""
-        string = kind == "string"
+        string = type_name == "string"
         self.length("h" if string else "i", "long_string_length" if string else "long_length", depth)
         self.null_lines(name, target, depth, nullable)
         self.line(depth + 1, "q = p + n")
@@ -271,7 +271,7 @@ class DecoderSource:
             "string": "str(b[p:q], 'utf-8', 'ottla.replace')",
             "binary": "bytes(b[p:q])",
             "batches": "memoryview(b)[p:q]",
-        }[kind]
+        }[type_name]
         self.line(depth + 1, f"{target} = {value}; p = q")
 
     def inner_struct_lines(self, field: Field, target: str, depth: int, nullable: bool) -> None:
@@ -324,12 +324,12 @@ class DecoderSource:
             self.line(depth + 1, "slice += 1")
             self.line(depth + 1, f"if slice > {SLICE_ITEMS}: slice = 0; yield")
 
-    def fixed_array_lines(self, kind: str, size: int, target: str, depth: int) -> None:
+    def fixed_array_lines(self, type_name: str, size: int, target: str, depth: int) -> None:
         """Generate lines for an array of numbers: one `struct` call, a prepared one if it is short."""
-        code = FIXED[kind][0]
+        code = FIXED[type_name][0]
         small = f"small_{code}".replace("?", "z")
         self.env.setdefault(small, [struct.Struct(">" + code * n).unpack_from for n in range(_SMALL_MAX + 1)])
-        codes = "'16s' * n" if kind == "uuid" else f"f'{{n}}{code}'"
+        codes = "'16s' * n" if type_name == "uuid" else f"f'{{n}}{code}'"
         self.line(depth, f"{target} = list({small}[n](b, p) if n <= {_SMALL_MAX} else unpack('>' + {codes}, b, p))")
         self.line(depth, f"p += n * {size}" if size > 1 else "p += n")
 

@@ -191,7 +191,7 @@ class EncoderSource:
             self.run.append((code, "n"))
             self.flush(out, depth)
 
-    def bytes_lines(self, kind: str, name: str, value: str, out: str, depth: int, nullable: bool) -> None:
+    def bytes_lines(self, type_name: str, name: str, value: str, out: str, depth: int, nullable: bool) -> None:
         """Generate lines for a string, bytes or records: the length, then the bytes."""
         more, null = (" + 1", "0") if self.flexible else ("", "-1")
         self.line(depth, f"v = {value}")
@@ -199,12 +199,12 @@ class EncoderSource:
             self.line(depth, f"if v is None: v = b''; n = {null}")
             self.line(depth, "else:")
         inner = depth + nullable
-        if kind == "string":
+        if type_name == "string":
             self.line(inner, f"v = v.encode(); n = len(v){more}")
             self.line(inner, f"if len(v) > {_STRING_MAX}: raise too_long({name!r})")
         else:
             self.line(inner, f"n = (v.nbytes if v.__class__ is memoryview else len(v)){more}")
-        self.length(out, depth, "h" if kind == "string" else "i")
+        self.length(out, depth, "h" if type_name == "string" else "i")
         self.line(depth, f"{out}(v)")
 
     def inner_struct_lines(self, field: Field, value: str, out: str, depth: int, null: bytes | None) -> None:

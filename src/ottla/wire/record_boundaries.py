@@ -1,6 +1,6 @@
 """Where each record of a batch starts.
 
-Each record begins with its length, so each start follows from the one before. There are three ways to find them, all
+Each record begins with its length, so each start follows from the one before. They are found by three methods, all
 exact: a run of records of one length is compared as a slice with a step (`_append_runs`); in large batches all starts
 are guessed at once with NumPy, then proved (`guess_boundaries`); the rest is followed in Python, 0.07 µs per record.
 """
@@ -116,7 +116,7 @@ def _append_runs(
 def guess_boundaries(np: Any, data: bytes | memoryview, record_count: int, *, same_timestamp: bool = False) -> Column:
     """Return where each record starts, and where the last one ends.
 
-    Before a record stands the header count of the record before it, and after its length its attributes; both are 0 as
+    Before a record is the header count of the record before it, and after its length are its attributes; both are 0 as
     a rule. So every position between two such zeros is a guess. A guess is right if it is where the one before it ends:
     from the first record on there is only one chain, so a complete chain of `record_count` records is the same that
     following the lengths would find. Raises FastPathMiss if there is none. `same_timestamp` is a hint that all

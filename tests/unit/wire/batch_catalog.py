@@ -131,20 +131,20 @@ FRAMING: Sequence[Case] = (
     Case("seventeen zeros", lambda now: bytes(17), CORRUPT),
     Case("sixteen bytes of a batch", lambda now: good(now)[:16], RECORD),
     Case("length 13", lambda now: pack(">qii", 0, 13, 0) + b"\2" + bytes(60), CORRUPT),
-    Case("length 14, whole", lambda now: pack(">qii", 0, 14, 0) + b"\2" + bytes(9), UNKNOWN),
-    Case("length 38, whole", lambda now: pack(">qii", 0, 38, 0) + b"\2" + bytes(33), UNKNOWN),
-    Case("length 39, whole", lambda now: pack(">qii", 0, 39, 0) + b"\2" + bytes(34), CORRUPT),
+    Case("length 14, complete", lambda now: pack(">qii", 0, 14, 0) + b"\2" + bytes(9), UNKNOWN),
+    Case("length 38, complete", lambda now: pack(">qii", 0, 38, 0) + b"\2" + bytes(33), UNKNOWN),
+    Case("length 39, complete", lambda now: pack(">qii", 0, 39, 0) + b"\2" + bytes(34), CORRUPT),
     Case("length 14, zeros after it", lambda now: pack(">qii", 0, 14, 0) + b"\2" + bytes(80), CORRUPT),
     Case("length 48", lambda now: batch(now, b"", length=48), CORRUPT),
-    Case("length 48, whole", lambda now: batch(now, b"", length=48)[:60], CORRUPT),
+    Case("length 48, complete", lambda now: batch(now, b"", length=48)[:60], CORRUPT),
     Case("length negative", lambda now: batch(now, length=-1), CORRUPT),
     Case("length minimal", lambda now: batch(now, length=-(1 << 31)), CORRUPT),
     Case("length beyond the end", lambda now: batch(now, length=1000), RECORD),
     Case("length that overflows", lambda now: batch(now, length=(1 << 31) - 12), UNKNOWN),
-    Case("length that does not", lambda now: batch(now, length=(1 << 31) - 13), RECORD),
-    Case("cut by a byte", lambda now: good(now)[:-1], RECORD),
-    Case("cut to the header", lambda now: good(now)[:61], RECORD),
-    Case("cut inside the header", lambda now: good(now)[:40], RECORD),
+    Case("length that does not overflow", lambda now: batch(now, length=(1 << 31) - 13), RECORD),
+    Case("truncated by a byte", lambda now: good(now)[:-1], RECORD),
+    Case("truncated to the header", lambda now: good(now)[:61], RECORD),
+    Case("truncated inside the header", lambda now: good(now)[:40], RECORD),
     Case("magic 0", lambda now: batch(now, magic=0), RECORD),
     Case("magic 1", lambda now: batch(now, magic=1), RECORD),
     Case("magic 3", lambda now: batch(now, magic=3), CORRUPT),
@@ -160,7 +160,7 @@ FRAMING: Sequence[Case] = (
     Case("then a batch of magic 1", lambda now: good(now) + batch(now, magic=1), RECORD),
     Case("then half a batch of magic 9", lambda now: good(now) + batch(now, magic=9)[:60], CORRUPT),
     Case("then a length beyond the end, magic 9", lambda now: good(now) + batch(now, magic=9, length=5000), CORRUPT),
-    Case("a bad batch, then a batch", lambda now: batch(now, crc_off=1) + good(now), RECORD),
+    Case("an invalid batch, then a batch", lambda now: batch(now, crc_off=1) + good(now), RECORD),
 )
 
 HEADERS: Sequence[Case] = (
@@ -179,13 +179,13 @@ HEADERS: Sequence[Case] = (
     Case("log append time", lambda now: batch(now, attributes=0x08)),
     Case("log append time -1", lambda now: batch(now, attributes=0x08, max_timestamp=-1), TIMESTAMP, (0,)),
     Case(
-        "log append time far off",
+        "claimed log append time out of range",
         lambda now: batch(now, attributes=0x08, max_timestamp=now + 2 * HOUR),
         TIMESTAMP,
         (0,),
     ),
     Case(
-        "log append time, records far off",
+        "log append time, timestamps out of range",
         lambda now: batch(now, record(timestamp_delta=varlong(3 * HOUR)), attributes=0x08),
     ),
     Case("delete horizon", lambda now: batch(now, attributes=0x40)),
@@ -253,7 +253,7 @@ TIMES: Sequence[Case] = (
         (1, 3),
     ),
     Case(
-        "one ahead, then a torn record",
+        "one ahead, then a truncated record",
         lambda now: batch(now, record(timestamp_delta=varlong(2 * HOUR)) + record(size=100), count=2),
         RECORD,
     ),
@@ -282,10 +282,10 @@ TIMES: Sequence[Case] = (
     Case("after limit off, maximal", lambda now: batch(now, base_timestamp=LONG_MAX), configs=NO_AFTER_LIMIT),
     Case("after limit off, minimal", lambda now: batch(now, base_timestamp=LONG_MIN), configs=NO_AFTER_LIMIT),
     Case("append time", good, configs=APPEND_TIME),
-    Case("append time, far off", lambda now: batch(now + 90 * HOUR), configs=APPEND_TIME),
-    Case("append time, already said", lambda now: batch(now, attributes=8), TIMESTAMP, (0,), APPEND_TIME),
+    Case("append time, timestamps out of range", lambda now: batch(now + 90 * HOUR), configs=APPEND_TIME),
+    Case("append time, claimed", lambda now: batch(now, attributes=8), TIMESTAMP, (0,), APPEND_TIME),
     Case(
-        "append time, already said by three",
+        "append time, claimed by three",
         lambda now: batch(now, several(3), count=3, attributes=8),
         TIMESTAMP,
         (0, 1, 2),
@@ -304,7 +304,7 @@ RECORDS: Sequence[Case] = (
     Case("length maximal", lambda now: batch(now, record(size=(1 << 31) - 1)), RECORD),
     Case("length of six bytes", lambda now: batch(now, LONG_VARINT + body()), UNKNOWN),
     Case("length unterminated", lambda now: batch(now, b"\x80\x80"), RECORD),
-    Case("a long way to write a length", lambda now: batch(now, bytes([0x80 | 18, 0x80, 0]) + body())),
+    Case("length longer than needed", lambda now: batch(now, bytes([0x80 | 18, 0x80, 0]) + body())),
     Case("attributes", lambda now: batch(now, record(body(attributes=0xFF)))),
     Case("offset delta 5", lambda now: batch(now, record(offset_delta=varint(5)))),
     Case("offset delta negative", lambda now: batch(now, record(offset_delta=varint(-5)))),
@@ -326,7 +326,7 @@ RECORDS: Sequence[Case] = (
         lambda now: batch(now, record(value=varint(8) + b"abc") + record(), count=2),
         RECORD,
     ),
-    Case("a byte too much in a record", lambda now: batch(now, record(tail=b"\0")), RECORD),
+    Case("extra byte in a record", lambda now: batch(now, record(tail=b"\0")), RECORD),
     Case("no header count", lambda now: batch(now, record(headers=b"")), RECORD),
     Case("headers", lambda now: batch(now, record(headers=varint(2) + b"\2a\2b" + b"\2c\1"))),
     Case("header count -1", lambda now: batch(now, record(headers=b"\1")), RECORD),
@@ -366,7 +366,7 @@ RECORDS: Sequence[Case] = (
         {"cleanup.policy": "compact"},
     ),
     Case(
-        "as large as may be",
+        "maximum size",
         lambda now: batch(now, record(value=varint(500) + bytes(500))),
         configs={"max.message.bytes": "570"},
     ),
@@ -393,7 +393,7 @@ RECORDS: Sequence[Case] = (
     ),
 )
 
-MESSAGES_ABOUT_FRAMING = (
+FRAMING_WITH_MESSAGE = (
     "twelve zeros",
     "seventeen zeros",
     "length 13",
@@ -405,21 +405,21 @@ MESSAGES_ABOUT_FRAMING = (
 """Rejected batches whose response has an error message."""
 
 
-def tells_log_start(case: Case) -> bool:
+def has_log_start(case: Case) -> bool:
     """Return whether the response contains the log start offset."""
     return case.code == NONE or (
         case not in FRAMING and case.code not in (CORRUPT, TOO_LARGE, LIST_TOO_LARGE, TRANSACTIONAL)
     )
 
 
-def tells_why(case: Case) -> bool:
+def has_message(case: Case) -> bool:
     """Return whether the response has an error message."""
-    return bool(case.record_errors) or (case in FRAMING and case.name in MESSAGES_ABOUT_FRAMING)
+    return bool(case.record_errors) or (case in FRAMING and case.name in FRAMING_WITH_MESSAGE)
 
 
 STORED_DIFFERENTLY: Mapping[str, tuple[int, Callable[[int], int]]] = {
     "log append time": (0, lambda now: now),
-    "log append time, records far off": (0, lambda now: now),
+    "log append time, timestamps out of range": (0, lambda now: now),
     "attribute bit 7, maximum off": (0, lambda now: now),
     "attribute bit 15, maximum off": (0, lambda now: now),
     "no timestamp, maximum now": (0, lambda now: -1),

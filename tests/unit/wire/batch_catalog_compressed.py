@@ -38,7 +38,7 @@ def packed(now: int, codec: int, payload: bytes, *, count: int = 1, **more: int)
     return batch(now, compress(codec, payload), count=count, attributes=codec | more.pop("attributes", 0), **more)
 
 
-def _cut(codec: int, missing: int) -> bytes:
+def _truncated(codec: int, missing: int) -> bytes:
     return compress(codec, several(50))[:-missing]
 
 
@@ -66,10 +66,14 @@ def _every_codec() -> list[Case]:
                 lambda now, c=codec: batch(now, b"", attributes=c),
                 RECORD if codec == ZSTD else UNKNOWN,
             ),
-            Case(f"{name} cut payload", lambda now, c=codec: batch(now, _cut(c, 9), count=50, attributes=c), UNKNOWN),
             Case(
-                f"{name} cut payload by one",
-                lambda now, c=codec: batch(now, _cut(c, 1), count=50, attributes=c),
+                f"{name} truncated payload",
+                lambda now, c=codec: batch(now, _truncated(c, 9), count=50, attributes=c),
+                UNKNOWN,
+            ),
+            Case(
+                f"{name} payload truncated by one",
+                lambda now, c=codec: batch(now, _truncated(c, 1), count=50, attributes=c),
                 UNKNOWN,
             ),
             Case(
@@ -89,7 +93,7 @@ def _every_codec() -> list[Case]:
                 ),
                 RECORD if codec == LZ4 else NONE,
             ),
-            Case(f"{name} of nothing", lambda now, c=codec: packed(now, c, b""), RECORD),
+            Case(f"{name} of empty data", lambda now, c=codec: packed(now, c, b""), RECORD),
             Case(f"{name} count 2 of 1", lambda now, c=codec: packed(now, c, record(), count=2), RECORD),
             Case(f"{name} count 1 of 2", lambda now, c=codec: packed(now, c, several(2)), RECORD),
             Case(f"{name} bytes after the last record", lambda now, c=codec: packed(now, c, record() + b"\0"), RECORD),
@@ -134,7 +138,7 @@ ZSTD_RECORDS: Sequence[Case] = tuple(
         ("value -2", record(value=b"\3"), 1, 0),
         ("value too long for the batch", record(value=varint(500)), 1, RECORD),
         ("value into the next record", record(value=varint(8) + b"abc") + record(offset_delta=varint(1)), 2, RECORD),
-        ("a byte too much in a record", record(tail=b"\0"), 1, RECORD),
+        ("extra byte in a record", record(tail=b"\0"), 1, RECORD),
         ("no header count", record(headers=b""), 1, RECORD),
         ("headers", record(headers=varint(2) + b"\2a\2b" + b"\2c\1"), 1, 0),
         ("header count -1", record(headers=b"\1"), 1, RECORD),
@@ -147,7 +151,7 @@ ZSTD_RECORDS: Sequence[Case] = tuple(
         ("header key too long", record(headers=varint(1) + varint(70) + b"a\2b"), 1, RECORD),
         ("header value -2", record(headers=varint(1) + b"\2a\3"), 1, 0),
         ("header value too long", record(headers=varint(1) + b"\2a" + varint(70)), 1, RECORD),
-        ("a long way to write a length", bytes([0x80 | 18, 0x80, 0]) + body(), 1, 0),
+        ("length longer than needed", bytes([0x80 | 18, 0x80, 0]) + body(), 1, 0),
     )
 )
 
@@ -177,7 +181,7 @@ RAW_DEFLATE = zlib.compress(record())
 
 FRAMES: Sequence[Case] = (
     Case(
-        "snappy as one bare block",
+        "snappy as one raw block",
         lambda now: batch(now, bytes(cramjam.snappy.compress_raw(record())), attributes=SNAPPY),
     ),
     Case(
@@ -258,7 +262,7 @@ FRAMES: Sequence[Case] = (
         "zstd skippable frame first",
         lambda now: batch(now, b"\x50\x2a\x4d\x18\x02\0\0\0ab" + compress(ZSTD, record()), attributes=ZSTD),
     ),
-    Case("another codec than it says", lambda now: batch(now, compress(GZIP, record()), attributes=ZSTD), UNKNOWN),
+    Case("wrong codec", lambda now: batch(now, compress(GZIP, record()), attributes=ZSTD), UNKNOWN),
 )
 
 CONVERTED: Sequence[Case] = (
@@ -277,21 +281,21 @@ CONVERTED: Sequence[Case] = (
     ),
     Case("none to gzip, append time", lambda now: good(now, 3), configs=GZIP_TOPIC | APPEND_TIME),
     Case(
-        "none to gzip, append time said",
+        "none to gzip, append time claimed",
         lambda now: batch(now, attributes=8),
         TIMESTAMP,
         (0,),
         GZIP_TOPIC | APPEND_TIME,
     ),
     Case(
-        "none to gzip, timestamps fall",
+        "none to gzip, descending timestamps",
         lambda now: batch(
             now, record() + record(offset_delta=b"\2", timestamp_delta=varlong(-50)), count=2, max_timestamp=now - 1
         ),
         configs=GZIP_TOPIC,
     ),
     Case("none to gzip, no timestamp", lambda now: batch(now, base_timestamp=-1), configs=GZIP_TOPIC),
-    Case("none to gzip, said append time", lambda now: batch(now, attributes=8), configs=GZIP_TOPIC),
+    Case("none to gzip, claimed append time", lambda now: batch(now, attributes=8), configs=GZIP_TOPIC),
     Case("none to gzip, offset delta 5", lambda now: batch(now, record(offset_delta=varint(5))), configs=GZIP_TOPIC),
     Case(
         "gzip to zstd, offset delta 5",
@@ -330,7 +334,7 @@ CONVERTED: Sequence[Case] = (
         GZIP_TOPIC,
     ),
     Case(
-        "gzip to none, too large then",
+        "gzip to none, then too large",
         lambda now: packed(now, GZIP, record(value=varint(1000) + bytes(1000))),
         TOO_LARGE,
         (),

@@ -22,9 +22,9 @@ from tests.unit.wire.batch_catalog import (
     Case,
     batch,
     good,
+    has_log_start,
+    has_message,
     several,
-    tells_log_start,
-    tells_why,
 )
 from tests.unit.wire.batch_catalog_compressed import COMPRESSED, CONVERTED, packed
 
@@ -68,7 +68,7 @@ def append(case: Case, directory: Path, sent: bytes) -> tuple[object, bytes]:
 @pytest.mark.parametrize("case", [*KEPT, *CONVERTED], ids=lambda case: case.name)
 def test_catalog_cases_have_the_recorded_outcome(case: Case, tmp_path: Path) -> None:
     outcome, stored = append(case, tmp_path, case.batch(NOW))
-    assert outcome == (case.code, case.record_errors, tells_why(case), tells_log_start(case))
+    assert outcome == (case.code, case.record_errors, has_message(case), has_log_start(case))
     assert bool(stored) == (case.code == 0)
 
 

@@ -93,22 +93,22 @@ def test_control_and_transactional_attributes() -> None:
     assert (header.is_control, header.is_transactional, header.attributes) == (True, True, 0x30)
 
 
-@given(counts=st.lists(st.integers(1, 5), max_size=5), cut=st.integers(0, 100))
-def test_iterate_batches_skips_an_incomplete_batch(counts: list[int], cut: int) -> None:
+@given(counts=st.lists(st.integers(1, 5), max_size=5), missing=st.integers(0, 100))
+def test_iterate_batches_skips_an_incomplete_batch(counts: list[int], missing: int) -> None:
     batches = [build_batch([Record(value=b"v" * count)] * count) for count in counts]
-    whole = b"".join(batches)
-    kept, position = [], 0
+    data = b"".join(batches)
+    expected, position = [], 0
     for batch in batches:
-        if position + len(batch) <= len(whole) - cut:
-            kept.append((position, read_header(batch)))
+        if position + len(batch) <= len(data) - missing:
+            expected.append((position, read_header(batch)))
         position += len(batch)
-    assert list(iterate_batches(whole[: max(len(whole) - cut, 0)])) == kept
+    assert list(iterate_batches(data[: max(len(data) - missing, 0)])) == expected
 
 
-@pytest.mark.parametrize(("place", "value"), [(16, 1), (8, 0xFF)])
-def test_iterate_batches_rejects_other_bytes(place: int, value: int) -> None:
+@pytest.mark.parametrize(("position", "value"), [(16, 1), (8, 0xFF)])
+def test_iterate_batches_rejects_other_bytes(position: int, value: int) -> None:
     batch = build_batch([Record(value=b"x")])
-    batch[place] = value
+    batch[position] = value
     with pytest.raises(MalformedMessage):
         list(iterate_batches(batch))
 

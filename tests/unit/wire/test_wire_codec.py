@@ -107,15 +107,15 @@ def test_sliced_codecs_yield_for_large_messages() -> None:
 @pytest.mark.parametrize("shape", [(50_001, 0), (25_000, 1), (10, 5_000)])
 def test_sliced_decoder_limits_the_items_of_all_arrays(shape: tuple[int, int]) -> None:
     topics, partitions = shape
-    wanted = ElectLeadersRequest(
+    request = ElectLeadersRequest(
         topic_partitions=[TopicPartitions(partitions=[0] * partitions) for _ in range(topics)], timeout_ms=1
     )
-    encoded = encode(wanted, 2)
+    encoded = encode(request, 2)
     if topics + topics * partitions > 50_000:
         with pytest.raises(MalformedMessage, match="too many items"):
             in_slices(decode_in_slices(ElectLeadersRequest, 2, encoded))
     else:
-        assert in_slices(decode_in_slices(ElectLeadersRequest, 2, encoded))[1] == (wanted, len(encoded))
+        assert in_slices(decode_in_slices(ElectLeadersRequest, 2, encoded))[1] == (request, len(encoded))
 
 
 def test_too_many_tagged_fields_are_malformed() -> None:
@@ -270,7 +270,7 @@ class Unusual(Message):
     ratio: float = f64("0+", default=0.0)
     check: int = u32("0+", default=0)
     inner: Inner | None = struct(Inner, "1+", nullable="1+", factory=Inner, tag=0)
-    word: str | None = string("0+", nullable="1+", default="x", tag=1, tagged="1+")
+    text: str | None = string("0+", nullable="1+", default="x", tag=1, tagged="1+")
 
 
 @pytest.mark.parametrize(
@@ -280,11 +280,11 @@ class Unusual(Message):
         (Unusual(inner=None), 1, "0000000000000000 00000000 01 00 01 00"),
         (Unusual(inner=Inner(7)), 1, "0000000000000000 00000000 01 00 07 01 00000007 01 00"),
         (
-            Unusual(inner=Inner(7, [b"a"]), word=None),
+            Unusual(inner=Inner(7, [b"a"]), text=None),
             1,
             "0000000000000000 00000000 02 00 09 01 00000007 02 0261 00 01 01 00",
         ),
-        (Unusual(1.5, 0xFFFFFFFF, word="ab"), 0, "3ff8000000000000 ffffffff 0002 6162"),
+        (Unusual(1.5, 0xFFFFFFFF, text="ab"), 0, "3ff8000000000000 ffffffff 0002 6162"),
     ],
 )
 def test_nullable_tagged_struct_and_field_that_becomes_tagged(message: Unusual, version: int, encoded: str) -> None:

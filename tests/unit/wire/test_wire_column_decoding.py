@@ -70,15 +70,15 @@ batch_of = st.lists(record, min_size=1, max_size=40) | st.tuples(record, st.inte
 def test_columns_contain_the_records(drawn: list[tuple[int, list[Record], int, int | None]]) -> None:
     """For batches of any codec, in several partitions."""
     partitions = [bytearray(), bytearray(), bytearray()]
-    wanted: list[list[object]] = [[], [], []]
+    expected_rows: list[list[object]] = [[], [], []]
     ends = [0, 0, 0]
     for index, records, codec, append_time in drawn:
         batch = build_batch(records, base_offset=ends[index], codec=codec, log_append_time=append_time)
         ends[index] += len(records) + 3
         partitions[index] += batch
-        wanted[index] += expected(index, batch)
+        expected_rows[index] += expected(index, batch)
     columns = decode_fetched([FetchedPartition(bytes(data), 0) for data in partitions])
-    assert rows(columns) == wanted[0] + wanted[1] + wanted[2]
+    assert rows(columns) == expected_rows[0] + expected_rows[1] + expected_rows[2]
     assert columns.next_offsets == [max(end - 3, 0) for end in ends]
 
 
@@ -95,8 +95,8 @@ def test_records_before_the_fetch_offset_are_dropped(codec: int) -> None:
 def test_incomplete_last_batch_is_skipped() -> None:
     """A response may end inside a batch; the next fetch starts there."""
     first, second = (build_batch([Record(value=b"v")] * 2, base_offset=base) for base in (0, 2))
-    for cut in (1, 12, 60, 61, len(second) - 1):
-        columns = decode_fetched([FetchedPartition(bytes(first + second[:cut]), 0)])
+    for size in (1, 12, 60, 61, len(second) - 1):
+        columns = decode_fetched([FetchedPartition(bytes(first + second[:size]), 0)])
         assert (columns.offsets.tolist(), columns.next_offsets) == ([0, 1], [2])
 
 
@@ -160,10 +160,10 @@ def test_corrupt_batch_is_malformed() -> None:
     """Detected by its checksum, or by its fields if checksums are not checked."""
     batch = build_batch([Record(value=b"value %d" % index) for index in range(50)])
     for at in (61, 70, 100, len(batch) - 1):
-        damaged = bytearray(batch)
-        damaged[at] ^= 0x10
+        corrupt = bytearray(batch)
+        corrupt[at] ^= 0x10
         with pytest.raises(MalformedMessage):
-            decode_fetched([FetchedPartition(bytes(damaged), 0)])
+            decode_fetched([FetchedPartition(bytes(corrupt), 0)])
     short = bytearray(batch)
     short[61] = 126
     with pytest.raises(MalformedMessage):

@@ -94,7 +94,7 @@ def test_produce_requests_are_parsed_alike(version, transactional_id, acks, time
     st.booleans(),
     st.integers(0, 2),
 )
-def test_single_partition_parser_agrees_or_returns_none(acks, topic_id, index, records, is_transactional, cut):
+def test_single_partition_parser_agrees_or_returns_none(acks, topic_id, index, records, is_transactional, missing):
     """It returns what the general parser returns, or None for unusual and malformed requests."""
     request = ProduceRequest(
         transactional_id="t" if is_transactional else None,
@@ -105,8 +105,8 @@ def test_single_partition_parser_agrees_or_returns_none(acks, topic_id, index, r
         ],
     )
     buffer, view, start, end = placed(encode(request, 13))
-    single = read_single_partition(buffer, start, end - cut)
-    if cut or is_transactional or records is None:
+    single = read_single_partition(buffer, start, end - missing)
+    if missing or is_transactional or records is None:
         assert single is None
     else:
         assert single is not None
@@ -306,8 +306,8 @@ def test_fetch_responses_are_packed_alike(version, correlation_id, error, sessio
     )
     records = [result[6] for _, _, partitions in topics for result in partitions if result[6]]
     assert len(pieces) == len(records) + 1
-    whole = b"".join(piece + data for piece, data in zip(pieces, [*records, b""], strict=True))
-    assert whole == len(payload).to_bytes(4, "big") + payload
+    frame = b"".join(piece + data for piece, data in zip(pieces, [*records, b""], strict=True))
+    assert frame == len(payload).to_bytes(4, "big") + payload
 
 
 @given(
