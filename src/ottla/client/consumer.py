@@ -16,7 +16,7 @@ from ottla.client.cluster_metadata import PartitionInfo
 from ottla.client.column_batch import ColumnBatch
 from ottla.client.consumer_async import CLOSE_SECONDS_MAX
 from ottla.client.consumer_config import EARLIEST, LATEST, consumer_config
-from ottla.client.consumer_engine import ConsumerEngine, PendingCallback, Step, StepKind
+from ottla.client.consumer_engine import ConsumerEngine, PendingCallback, Step, StepType
 from ottla.client.consumer_subscription import RebalanceCallback, RebalanceListener
 from ottla.client.errors import ClientClosedError, ClientError
 from ottla.client.fetch_collector import Chunk
@@ -97,12 +97,12 @@ class Consumer:
 
     def poll(self, timeout: float | None = None, *, max_records: int | None = None) -> list[ConsumerRecord]:
         """Return up to `max_records` (max.poll.records) records; an empty list after `timeout` seconds without any."""
-        found = self._step(StepKind.RECORDS, timeout, max_records)
+        found = self._step(StepType.RECORDS, timeout, max_records)
         return found if isinstance(found, list) else []
 
     def poll_batch(self, timeout: float | None = None) -> ColumnBatch | None:
         """Return the next fetch response as columns, or None after `timeout` seconds without one."""
-        found = self._step(StepKind.BATCH, timeout)
+        found = self._step(StepType.BATCH, timeout)
         return found if isinstance(found, ColumnBatch) else None
 
     def batches(self, timeout: float | None = None) -> Iterator[ColumnBatch]:
@@ -115,11 +115,11 @@ class Consumer:
 
     def __iter__(self) -> Iterator[ConsumerRecord]:
         while not self._is_closed:
-            chunk = self._step(StepKind.CHUNK, None)
+            chunk = self._step(StepType.CHUNK, None)
             assert isinstance(chunk, Chunk)
             yield from chunk
 
-    def _step(self, kind: StepKind, timeout: float | None, records_max: int | None = None) -> Step:
+    def _step(self, kind: StepType, timeout: float | None, records_max: int | None = None) -> Step:
         engine = self._engine
         deadline_ms = None if timeout is None else engine.core.now_ms() + timeout * 1000
         while isinstance(step := self._run(lambda: engine.step(kind, deadline_ms, records_max)), PendingCallback):

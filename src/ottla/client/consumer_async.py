@@ -18,7 +18,7 @@ from ottla.base.ports import ClientPorts
 from ottla.client.cluster_metadata import PartitionInfo
 from ottla.client.column_batch import ColumnBatch
 from ottla.client.consumer_config import EARLIEST, LATEST, consumer_config
-from ottla.client.consumer_engine import ConsumerEngine, PendingCallback, Step, StepKind
+from ottla.client.consumer_engine import ConsumerEngine, PendingCallback, Step, StepType
 from ottla.client.consumer_subscription import RebalanceCallback, RebalanceListener
 from ottla.client.errors import ClientClosedError, ClientError
 from ottla.client.fetch_collector import Chunk
@@ -93,12 +93,12 @@ class AsyncConsumer:
 
     async def poll(self, timeout: float | None = None, *, max_records: int | None = None) -> list[ConsumerRecord]:
         """Return up to `max_records` (max.poll.records) records; an empty list after `timeout` seconds without any."""
-        found = await self._step(StepKind.RECORDS, timeout, max_records)
+        found = await self._step(StepType.RECORDS, timeout, max_records)
         return found if isinstance(found, list) else []
 
     async def poll_batch(self, timeout: float | None = None) -> ColumnBatch | None:
         """Return the next fetch response as columns, or None after `timeout` seconds without one."""
-        found = await self._step(StepKind.BATCH, timeout)
+        found = await self._step(StepType.BATCH, timeout)
         return found if isinstance(found, ColumnBatch) else None
 
     async def batches(self, timeout: float | None = None) -> AsyncIterator[ColumnBatch]:
@@ -112,14 +112,14 @@ class AsyncConsumer:
     async def __aiter__(self) -> AsyncIterator[ConsumerRecord]:
         while True:
             try:
-                chunk = await self._step(StepKind.CHUNK, None)
+                chunk = await self._step(StepType.CHUNK, None)
             except ClientClosedError:
                 return
             assert isinstance(chunk, Chunk)
             for record in chunk:
                 yield record
 
-    async def _step(self, kind: StepKind, timeout: float | None, records_max: int | None = None) -> Step:
+    async def _step(self, kind: StepType, timeout: float | None, records_max: int | None = None) -> Step:
         engine = self._get_engine()
         deadline_ms = None if timeout is None else engine.core.now_ms() + timeout * 1000
         while isinstance(step := await engine.step(kind, deadline_ms, records_max), PendingCallback):

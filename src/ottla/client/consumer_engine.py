@@ -37,7 +37,7 @@ from ottla.client.positions import Positions
 from ottla.client.records import ConsumerRecord, OffsetAndMetadata, OffsetAndTimestamp, TopicPartition
 
 
-class StepKind(Enum):
+class StepType(Enum):
     RECORDS = "records"
     CHUNK = "chunk"
     BATCH = "batch"
@@ -108,7 +108,7 @@ class ConsumerEngine:
 
     # Steps
 
-    async def step(self, kind: StepKind, deadline_ms: float | None, records_max: int | None = None) -> Step:
+    async def step(self, kind: StepType, deadline_ms: float | None, records_max: int | None = None) -> Step:
         """Return what was requested, None on timeout, or a PendingCallback to call first."""
         while True:
             self._updated.clear()
@@ -134,13 +134,13 @@ class ConsumerEngine:
             except TimeoutError:
                 continue
 
-    def _take(self, kind: StepKind, records_max: int | None) -> Step:
+    def _take(self, kind: StepType, records_max: int | None) -> Step:
         match kind:
-            case StepKind.BATCH:
+            case StepType.BATCH:
                 return self._collector.next_batch()
-            case StepKind.CHUNK:
+            case StepType.CHUNK:
                 return self._collector.next_chunk(self._records_max)
-            case StepKind.RECORDS:
+            case StepType.RECORDS:
                 return self._collector.next_records(self._records_max if records_max is None else records_max)
 
     def _intercepted(self, records: list[ConsumerRecord]) -> list[ConsumerRecord]:
