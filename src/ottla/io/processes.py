@@ -88,7 +88,7 @@ def _start() -> "subprocess.Popen[bytes]":
 
 
 class _Child:
-    """One process. The end of its output tells that it has ended."""
+    """One process. When its output ends, it has ended."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, process: "subprocess.Popen[bytes]") -> None:
         assert process.stdout is not None

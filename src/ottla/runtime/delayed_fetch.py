@@ -39,7 +39,7 @@ class DelayedFetch:
                 self.wake()
 
     def wake(self) -> None:
-        """Respond: there is enough data, or a partition has changed in a way that the client must be told."""
+        """End the wait: there is enough data, or a partition was removed."""
         self._missing_bytes = 0
         self._timer.cancel()
         self._timer = self._loop.call_soon(self._finish)

@@ -1,6 +1,6 @@
 """Move partitions between log directories (AlterReplicaLogDirs): copy the log, catch up, then switch to the copy.
 
-The controller is told the new directory before the switch, so that after a crash the node knows which of two
+The controller records the new directory before the switch, so that after a crash the node knows which of two
 directories with the partition's name is valid.
 """
 
@@ -209,7 +209,7 @@ class ReplicaMover:
             return await self._broker.workers.run(cold.retry)
 
     async def _switch_over(self, move: ReplicaMove) -> None:
-        """Tell the controller; then copy the rest and switch to the copy within one event-loop iteration."""
+        """Report the directory to the controller; then copy the rest and switch to the copy within one event-loop iteration."""
         assert move.log is not None
         broker, partition, target = self._broker, move.partition, move.log
         assert move.directory.directory_id is not None

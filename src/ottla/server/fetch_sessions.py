@@ -14,7 +14,7 @@ from ottla.runtime.broker import Broker
 from ottla.runtime.partition import Partition
 
 if TYPE_CHECKING:
-    from ottla.wire.fetch_codec import PartitionFetch, TopicFetch  # loaded when somebody fetches
+    from ottla.wire.fetch_codec import PartitionFetch, TopicFetch  # loaded by the first fetch
 
 INITIAL_EPOCH = 0
 """Requests a new session."""

@@ -38,7 +38,7 @@ class SimulatedConnection:
         self._queued_bytes = 0
         self._wire = bytearray()  # bytes in flight to this end
         self._is_reading = True
-        self._is_paused = False  # the receiver was told to pause writing
+        self._is_paused = False  # the receiver had to pause writing
         self._is_closing = False
         self._is_lost = False
         self._has_ended = False  # the peer closed its end
