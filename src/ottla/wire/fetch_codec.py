@@ -1,6 +1,6 @@
 """Hand-written codec of Fetch: requests are parsed in the receive buffer, responses are packed around their records.
 
-Records are never copied. A property test holds this codec and the compiled one (`messages/fetch.py`) together.
+Records are never copied. A property test checks that this codec and the compiled one (`messages/fetch.py`) agree.
 """
 
 from collections.abc import Sequence
