@@ -1,6 +1,7 @@
 """Planning of micro-batches and tasks as pure functions: how much one trigger reads, and which task reads what."""
 
 from collections.abc import Mapping, Sequence
+from heapq import heapify, heapreplace
 from math import ceil, floor
 from typing import NamedTuple
 
@@ -37,8 +38,7 @@ def limit_offsets(start: Mapping[TopicPartition, int], latest: Mapping[TopicPart
 
 
 def split_ranges(ranges: Sequence[OffsetRange], *, count_min: int | None, records_max: int | None) -> list[OffsetRange]:
-    """Return one range per task: one per partition, and more for ranges over `records_max` or if there are fewer than
-    `count_min`.
+    """Return one range per task: one per partition, and more for ranges over `records_max`, or for `count_min` tasks.
 
     Larger ranges are split first, so that tasks have about the same size.
     """
@@ -47,18 +47,33 @@ def split_ranges(ranges: Sequence[OffsetRange], *, count_min: int | None, record
         found = [part for each in found for part in divide(each, ceil(each.size / records_max))]
     if count_min is None or len(found) >= count_min:
         return found
+    counts = _part_counts([each.size for each in found], count_min)
+    return [part for each, count in zip(found, counts, strict=True) for part in divide(each, count)]
+
+
+def _part_counts(sizes: list[int], count_min: int) -> list[int]:
+    """Return into how many parts each range is split: as in Spark's connector, and then at least `count_min` in all."""
     # Small ranges stay whole; the others share the remaining tasks.
-    total = sum(each.size for each in found)
-    small = {each for each in found if _parts(each.size, total, count_min) == 1}
-    rest = sum(each.size for each in found if each not in small)
-    parts_left = count_min - len(small)
-    return [
-        part for each in found for part in divide(each, 1 if each in small else _parts(each.size, rest, parts_left))
+    total = sum(sizes)
+    small = [_share(size, total, count_min) == 1 for size in sizes]
+    rest = sum(size for size, is_small in zip(sizes, small, strict=True) if not is_small)
+    parts_left = count_min - sum(small)
+    counts = [
+        1 if is_small else min(_share(size, rest, parts_left), size)
+        for size, is_small in zip(sizes, small, strict=True)
     ]
+    # Rounding down may leave too few: split the ranges with the largest parts further.
+    largest = [(-size / count, index) for index, (size, count) in enumerate(zip(sizes, counts, strict=True))]
+    heapify(largest)
+    for _ in range(min(count_min, total) - sum(counts)):
+        index = largest[0][1]
+        counts[index] += 1
+        heapreplace(largest, (-sizes[index] / counts[index], index))
+    return counts
 
 
-def _parts(size: int, total: int, count: int) -> int:
-    return max(round(size / total * count), 1)
+def _share(size: int, total: int, count: int) -> int:
+    return max(floor(size / total * count + 0.5), 1)
 
 
 def divide(whole: OffsetRange, parts: int) -> list[OffsetRange]:
