@@ -97,11 +97,14 @@ def test_subscribe_several_topics(make_topic, produce, read_options):
     assert values(read(read_options(f" {one} ,{two},"))) == [b"1", b"2"]
 
 
-def test_subscribe_pattern_matches_whole_names(make_topic, produce, read_options, topic_names):
+def test_subscribe_pattern_is_found_anywhere_in_names(make_topic, produce, read_options, topic_names):
+    """As in Spark's connector, with Java's syntax."""
     stem = topic_names()
-    for suffix in ("a", "b", "ab"):
-        produce(make_topic(name=f"{stem}.{suffix}"), [suffix.encode()])
-    assert values(read(read_options(subscribePattern=rf"{stem}\.[ab]"))) == [b"a", b"b"]
+    for name in (f"{stem}.a", f"{stem}.ab", f"pre-{stem}.a", f"{stem}.1"):
+        produce(make_topic(name=name), [name.removeprefix(stem).encode()])
+    assert values(read(read_options(subscribePattern=rf"{stem}\.a"))) == [f"pre-{stem}.a".encode(), b".a", b".ab"]
+    assert values(read(read_options(subscribePattern=rf"^{stem}\.[ab]$"))) == [b".a"]
+    assert values(read(read_options(subscribePattern=rf"{stem}\.\p{{Digit}}"))) == [b".1"]
 
 
 def test_assign_partitions(make_topic, produce, read_options):
@@ -122,6 +125,7 @@ def test_pattern_without_match_reads_nothing(read_options):
         ({"subscribe": "a", "subscribePattern": "b"}, "Options subscribe and subscribePattern exclude each other"),
         ({"subscribe": " , "}, "Option subscribe names no topic"),
         ({"subscribePattern": "("}, "Option subscribePattern is not a valid regular expression"),
+        ({"subscribePattern": r"\p{Han}"}, "Java's .p{Han} is not supported; use a class such as"),
         ({"assign": "[1]"}, "Option assign must be JSON such as"),
         ({"assign": "{}"}, "Option assign names no partition"),
     ],

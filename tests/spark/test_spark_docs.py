@@ -7,7 +7,7 @@ import ottla.spark
 from ottla.spark.options import SOURCE
 
 PAGE = Path(__file__).parents[2] / "docs" / "spark.md"
-FILES = {"B": "batch_options", "S": "stream_options", "K": "kafka", "Q": "queries"}
+FILES = {"B": "batch_options", "S": "stream_options", "K": "kafka", "P": "patterns", "Q": "queries", "R": "ranges"}
 
 
 def test_examples_run(spark, bootstrap, make_topic, produce, tmp_path, monkeypatch):
@@ -41,7 +41,7 @@ def test_every_test_in_the_table_exists():
             continue
         cell = row.split("|")[3]
         assert re.search(r"`test_|the same", cell), row
-        letters = re.findall(r"\b([BSKQ])\b", cell)
+        letters = re.findall(r"\b([BSKPQR])\b", cell)
         for name in re.findall(r"`(test_\w+)", cell):
             if not any(f"def {name}" in there[letter] for letter in letters):
                 missing.append(name)

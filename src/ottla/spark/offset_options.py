@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from ottla.client.records import TopicPartition
+from ottla.spark.java_patterns import PatternError, compile_java_pattern
 from ottla.spark.options import OptionError, Options
 
 EARLIEST, LATEST = -2, -1
@@ -28,9 +29,9 @@ class Topics(NamedTuple):
     partitions: tuple[TopicPartition, ...] = ()
 
     def matching(self, names: Iterable[str]) -> list[str]:
-        """Return the names that match the pattern completely."""
-        expression = re.compile(self.pattern)
-        return sorted(name for name in names if expression.fullmatch(name))
+        """Return the names in which the pattern occurs, as in Spark's connector."""
+        expression = compile_java_pattern(self.pattern)
+        return sorted(name for name in names if expression.search(name))
 
 
 class OffsetSpec(NamedTuple):
@@ -75,11 +76,11 @@ def topics_of(options: Options) -> Topics:
         case _:
             if not text.strip():
                 raise OptionError(
-                    "Option subscribePattern is empty; set a regular expression that matches complete topic names."
+                    "Option subscribePattern is empty; set a regular expression that occurs in the topic names."
                 )
             try:
-                re.compile(text)
-            except re.error as error:
+                compile_java_pattern(text)
+            except (PatternError, re.error) as error:
                 raise OptionError(
                     f"Option subscribePattern is not a valid regular expression: {error} in {text!r}."
                 ) from None
