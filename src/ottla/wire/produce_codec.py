@@ -1,7 +1,7 @@
 """Hand-written codec of Produce: requests are parsed in the receive buffer, responses are packed with one call.
 
-A property test checks that it agrees with the compiled codec (`messages/produce.py`). Unusual messages, such as a response
-with an error, are left to the compiled codec.
+A property test checks that it agrees with the compiled codec (`messages/produce.py`). Unusual messages, such as a
+response with an error, are left to the compiled codec.
 """
 
 from struct import Struct
