@@ -1,6 +1,7 @@
 """Responses to Produce requests: errors, and waiting for an fsync. Most requests have neither (see
 `api/produce.py`)."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from ottla.base.errors import ApiError, ErrorCode
@@ -16,9 +17,10 @@ from ottla.wire.messages.produce import (
     TopicProduceResponse,
 )
 from ottla.wire.produce_codec import TOPIC_IDS_MIN_VERSION, Appended, pack_produce_response
-from ottla.wire.schema import SlicedWork, run_to_end
+from ottla.wire.schema import SlicedWork
 
 PRODUCE = 0
+UNKNOWN_ERRORS = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
 
 
 class PartitionError(NamedTuple):
@@ -75,31 +77,33 @@ def rejected(partition: Partition, error: BatchRejected) -> PartitionError:
     return PartitionError(partition.index, error, partition.log.log_start_offset if error.has_log_start else -1)
 
 
-def needs_worker(outcomes: Outcomes) -> bool:
-    return any(isinstance(error, NeedsWorker) for error in _errors(outcomes))
-
-
-def _errors(outcomes: Outcomes) -> list[ApiError]:
+def errors_of(outcomes: Outcomes) -> list[ApiError]:
     return [outcome.error for _, done in outcomes for outcome in done if isinstance(outcome, PartitionError)]
 
 
-def respond(context: ProduceContext, outcomes: Outcomes, *, is_deferred: bool = False) -> bool:
+def needs_worker(errors: list[ApiError]) -> bool:
+    return NeedsWorker in map(type, errors)
+
+
+def respond(context: ProduceContext, outcomes: Outcomes, errors: list[ApiError], *, is_deferred: bool = False) -> bool:
     """Respond, or defer the request until its batches are fsynced. Returns what a raw handler does.
 
     A client that wants no response notices an error by the closed connection.
     """
     connection, version, correlation_id, acks = context
-    errors = _errors(outcomes)
-    awaited = [error.partition for error in errors if isinstance(error, AwaitingFlush)]
-    if awaited:
-        return _await_flush(context, outcomes, awaited)
+    if AwaitingFlush in map(type, errors):
+        return _await_flush(context, outcomes, errors)
     if errors and not acks:
-        _report_failures(connection.broker, outcomes)
+        _report_failures(connection.broker, errors)
         connection.close()
         return False
     if errors:
-        response = run_to_end(error_response(context, outcomes))
-        assert response is not None, outcomes
+        _report_failures(connection.broker, errors)
+        response = ProduceResponse(
+            responses=[
+                _topic_response(version, topic, _partition_responses(context, topic, done)) for topic, done in outcomes
+            ]
+        )
         parts = [connection.encode_response(connection.apis[PRODUCE], version, correlation_id, response)]
     else:
         parts = [pack_produce_response(version, correlation_id, outcomes)] if acks else []  # type: ignore[arg-type]
@@ -111,31 +115,46 @@ def respond(context: ProduceContext, outcomes: Outcomes, *, is_deferred: bool = 
 
 def error_response(context: ProduceContext, outcomes: Outcomes) -> SlicedWork[ProduceResponse | None]:
     """Return the response if there are errors, and nothing to wait for: 4 µs for each partition."""
-    errors = _errors(outcomes)
+    errors = errors_of(outcomes)
     if not errors or not context.acks or any(isinstance(error, NeedsWorker | AwaitingFlush) for error in errors):
         return None
-    by_id = context.version >= TOPIC_IDS_MIN_VERSION
-    broker = context.connection.broker
-    _report_failures(broker, outcomes)
+    _report_failures(context.connection.broker, errors)
     response = ProduceResponse()
     for topic, done in outcomes:
-        topic_response = TopicProduceResponse()
-        if by_id:
-            topic_response.topic_id = topic  # type: ignore[assignment]
-        else:
-            topic_response.name = topic.decode(errors="replace")
+        topic_response = _topic_response(context.version, topic, [])
         for some in in_pieces(done):
-            topic_response.partition_responses += [
-                _partition_response(_with_known_cause(broker, topic, outcome, by_id=by_id)) for outcome in some
-            ]
+            topic_response.partition_responses += _partition_responses(context, topic, some)
             yield
         response.responses.append(topic_response)
     return response
 
 
-def _await_flush(context: ProduceContext, outcomes: Outcomes, awaited: list[Partition]) -> bool:
+def _topic_response(version: int, topic: bytes, partitions: list[PartitionProduceResponse]) -> TopicProduceResponse:
+    response = TopicProduceResponse(partition_responses=partitions)
+    if version >= TOPIC_IDS_MIN_VERSION:
+        response.topic_id = topic  # type: ignore[assignment]
+    else:
+        response.name = topic.decode(errors="replace")
+    return response
+
+
+def _partition_responses(
+    context: ProduceContext, topic: bytes, outcomes: Sequence[Outcome]
+) -> list[PartitionProduceResponse]:
+    return [
+        _partition_response(
+            _with_known_cause(context, topic, outcome)
+            if isinstance(outcome, PartitionError) and outcome.error.code in UNKNOWN_ERRORS
+            else outcome
+        )
+        for outcome in outcomes
+    ]
+
+
+def _await_flush(context: ProduceContext, outcomes: Outcomes, errors: list[ApiError]) -> bool:
     """Respond once all batches are fsynced. A client that wants no response need not wait."""
     connection, acks = context.connection, context.acks
+    awaited = [error.partition for error in errors if isinstance(error, AwaitingFlush)]
     missing = len(awaited) if acks else 1
 
     def on_committed() -> None:
@@ -144,7 +163,7 @@ def _await_flush(context: ProduceContext, outcomes: Outcomes, awaited: list[Part
         if not missing:
             for _, done in outcomes:
                 done[:] = map(_after_flush, done)
-            respond(context, outcomes, is_deferred=True)
+            respond(context, outcomes, errors_of(outcomes), is_deferred=True)
 
     is_ready = connection.defer()
     if acks:
@@ -163,21 +182,17 @@ def _after_flush(outcome: Outcome) -> Outcome:
     return outcome.error.appended
 
 
-def _report_failures(broker: Broker, outcomes: Outcomes) -> None:
+def _report_failures(broker: Broker, errors: list[ApiError]) -> None:
     """Report the file system's errors to the log directories."""
-    for error in _errors(outcomes):
+    for error in errors:
         if isinstance(error, AppendFailed):
             broker.log_directories.on_partition_failure(error.partition, error.error)
 
 
-def _with_known_cause(broker: Broker, topic: bytes, outcome: Outcome, *, by_id: bool) -> Outcome:
-    """Say of an unknown partition why it is not here: its directory may be offline, or it may be about to be opened."""
-    if not isinstance(outcome, PartitionError) or outcome.error.code not in (
-        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-        ErrorCode.UNKNOWN_TOPIC_ID,
-    ):
-        return outcome
-    error = broker.missing_error(topic if by_id else topic.decode(errors="replace"), outcome.partition)
+def _with_known_cause(context: ProduceContext, topic: bytes, outcome: PartitionError) -> PartitionError:
+    """Say why a partition is not here: its directory may be offline, or it may be about to be opened."""
+    key = topic if context.version >= TOPIC_IDS_MIN_VERSION else topic.decode(errors="replace")
+    error = context.connection.broker.missing_error(key, outcome.partition)
     return (
         outcome if error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION else PartitionError(outcome.partition, ApiError(error))
     )

@@ -6,13 +6,14 @@ Skipped: transactional batches are rejected; see docs/SKIPPED.md. As in Kafka a 
 
 import asyncio
 import contextlib
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from functools import partial
 from typing import Any
 
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.runtime.broker import Partitions
 from ottla.runtime.partition import INLINE_COMPRESSED_BYTES_MAX, Partition
+from ottla.runtime.slice_scheduler import ITEMS_PER_PIECE, in_pieces
 from ottla.runtime.validation_process import validate_in_process
 from ottla.server.connection import ServerConnection
 from ottla.server.large_requests import encode_large
@@ -26,6 +27,7 @@ from ottla.server.produce_response import (
     PartitionError,
     ProduceContext,
     error_response,
+    errors_of,
     needs_worker,
     rejected,
     respond,
@@ -44,6 +46,10 @@ from ottla.wire.produce_codec import (
 from ottla.wire.schema import SlicedWork
 
 ACKS = (-1, 0, 1)
+BATCHES_PER_PIECE = 4
+"""Each takes some microseconds, or up to a millisecond if it is large."""
+PIECE_BYTES_MAX = 128 << 10
+"""Up to this size the batches of a few partitions are appended at once."""
 BATCH_ATTRIBUTES_AT = 22
 CODEC_BITS = 7
 ZSTD = 4
@@ -75,14 +81,23 @@ def handle_raw(
                     return _respond(ProduceContext(connection, version, correlation_id, acks), [(topic, [outcome])])
                 return not acks or connection.send_small(pack_single_produce_response(correlation_id, topic, outcome))  # type: ignore[arg-type]
     _, acks, _, topics = read_produce(buffer, view, position, end, version)
-    if len(topics) == 1 and len(topics[0][1]) == 1 and acks in ACKS:
-        topic, (part,) = topics[0]
+    count = 0
+    for _, parts in topics:
+        count += len(parts)
+    if acks in ACKS and (count == 1 or (count <= ITEMS_PER_PIECE and end - position <= PIECE_BYTES_MAX)):
+        # A single piece: there is nothing to schedule.
         broker = connection.broker
         by_topic = broker.partitions_by_id if version >= TOPIC_IDS_MIN_VERSION else broker.partitions_by_name
-        outcome = _append_or_postpone(by_topic.get(topic), version, view, part, broker.clock.now_ms())
-        if outcome.__class__ is PartitionError:
-            return _respond(ProduceContext(connection, version, correlation_id, acks), [(topic, [outcome])])
-        return not acks or connection.send_small(pack_produce_response(version, correlation_id, [(topic, [outcome])]))  # type: ignore[list-item]
+        now_ms = broker.clock.now_ms()
+        if count != 1 or len(topics) != 1:
+            topics = _without_duplicates(topics)
+        outcomes = [
+            (topic, _append_parts(by_topic.get(topic), version, view, parts, now_ms)) for topic, parts in topics
+        ]
+        for _, done in outcomes:
+            if PartitionError in map(type, done):
+                return _respond(ProduceContext(connection, version, correlation_id, acks), outcomes)
+        return not acks or connection.send_small(pack_produce_response(version, correlation_id, outcomes))  # type: ignore[arg-type]
     context = ProduceContext(connection, version, correlation_id, acks)
     if acks in ACKS:
         return ProduceOperation(context, view, _without_duplicates(topics)).handle(end)
@@ -107,13 +122,16 @@ def _is_for_worker(partitions: Partitions | None, view: memoryview, part: Partit
     return partition is not None and partition.log.needs_worker_validation(view[start:stop])
 
 
-def _append_or_postpone(
-    partitions: Partitions | None, version: int, view: memoryview, part: PartitionPart, now_ms: int
-) -> Outcome:
-    index, start, stop = part
-    if stop - start > INLINE_COMPRESSED_BYTES_MAX and _is_for_worker(partitions, view, part):
-        return PartitionError(index, NeedsWorker(bytearray(view[start:stop])))
-    return _append(partitions, version, view, part, now_ms)
+def _append_parts(
+    partitions: Partitions | None, version: int, view: memoryview, parts: Sequence[PartitionPart], now_ms: int
+) -> list[Outcome]:
+    """Append batches, except those that need a worker."""
+    return [
+        _append(partitions, version, view, part, now_ms)
+        if part[2] - part[1] <= INLINE_COMPRESSED_BYTES_MAX or not _is_for_worker(partitions, view, part)
+        else PartitionError(part[0], NeedsWorker(bytearray(view[part[1] : part[2]])))
+        for part in parts
+    ]
 
 
 def _append(
@@ -196,27 +214,25 @@ class ProduceOperation:
         context = self._context
         broker, version = context.connection.broker, context.version
         by_topic = broker.partitions_by_id if version >= TOPIC_IDS_MIN_VERSION else broker.partitions_by_name
-        now_ms = broker.clock.now_ms
         for topic, parts in self._topics:
             done: list[Outcome] = []
             self._outcomes.append((topic, done))
-            for part in parts:
-                outcome = _append_or_postpone(by_topic.get(topic), version, self._view, part, now_ms())
-                if outcome.__class__ is PartitionError:
-                    self._has_errors = True
-                done.append(outcome)
+            for some in in_pieces(parts, BATCHES_PER_PIECE):
+                partitions, now_ms = by_topic.get(topic), broker.clock.now_ms()
+                done += _append_parts(partitions, version, self._view, some, now_ms)
                 yield
+            self._has_errors = self._has_errors or PartitionError in map(type, done)
         return (yield from error_response(context, self._outcomes)) if self._has_errors else None
 
     async def _finish(self, rest: Coroutine[Any, Any, ProduceResponse | None]) -> None:
         response = await rest
-        if needs_worker(self._outcomes):
+        if needs_worker(errors_of(self._outcomes)):
             await _append_postponed(self._context, self._outcomes)
             response = await self._context.connection.broker.scheduler.run(
                 error_response(self._context, self._outcomes)
             )
         if response is None:
-            respond(self._context, self._outcomes, is_deferred=True)
+            respond(self._context, self._outcomes, errors_of(self._outcomes), is_deferred=True)
             return
         connection, version, correlation_id, _ = self._context
         body = await encode_large(connection, connection.apis[PRODUCE], version, response)
@@ -227,15 +243,16 @@ class ProduceOperation:
 
 def _respond(context: ProduceContext, outcomes: Outcomes) -> bool:
     """Respond, or defer the request until its batches are validated and fsynced. Returns what a raw handler does."""
-    if not needs_worker(outcomes):
-        return respond(context, outcomes)
+    errors = errors_of(outcomes)
+    if not needs_worker(errors):
+        return respond(context, outcomes, errors)
     context.connection.start_task(_append_postponed_and_respond(context, outcomes))
     return context.connection.defer()
 
 
 async def _append_postponed_and_respond(context: ProduceContext, outcomes: Outcomes) -> None:
     await _append_postponed(context, outcomes)
-    respond(context, outcomes, is_deferred=True)
+    respond(context, outcomes, errors_of(outcomes), is_deferred=True)
 
 
 async def _append_postponed(context: ProduceContext, outcomes: Outcomes) -> None:
