@@ -1,4 +1,4 @@
-"""The producer snapshot file: a partition's producer state at an offset."""
+"""The producer snapshot file as a message, which tests compare with Kafka's. `log/producer_state.py` encodes it."""
 
 from ottla.wire.schema import NEVER, Message, array, i16, i32, i64, u32
 

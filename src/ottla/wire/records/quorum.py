@@ -1,4 +1,4 @@
-"""The quorum state file: the vote of a node and its epoch, as one line of JSON."""
+"""The quorum state file as a message, used by tests. `runtime/metadata_log_loader.py` reads and writes the file."""
 
 from typing import Any
 
