@@ -20,7 +20,7 @@ RACK_MIN_VERSION = 11
 REPLICA_STATE_TAG = 1
 PARTITIONS_MAX = 50_000
 """Upper limit of the partitions of one request. Kafka has none; a broker leads some thousands."""
-PARTITIONS_PER_SLICE = 200
+PARTITIONS_PER_PIECE = 200
 """Partitions packed per time slice."""
 
 _i16 = Struct(">h").unpack_from
@@ -420,7 +420,7 @@ def _pack_flexible(
                     now = bytearray()
             now += tags
             packed += 1
-            if packed % PARTITIONS_PER_SLICE == 0:
+            if packed % PARTITIONS_PER_PIECE == 0:
                 yield
         now += b"\0"
     now += b"\0"
@@ -456,7 +456,7 @@ def _pack_plain(
                 pieces.append(bytes(now))
                 now = bytearray()
             packed += 1
-            if packed % PARTITIONS_PER_SLICE == 0:
+            if packed % PARTITIONS_PER_PIECE == 0:
                 yield
     pieces.append(bytes(now))
     return pieces, record_bytes
