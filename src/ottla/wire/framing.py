@@ -206,7 +206,7 @@ class FrameReader:
             return
         self._filled += size
         if self._filled >= self._target:
-            self._cut_own()
+            self._handle_own_frames()
 
     def store(self, size: int) -> None:
         """Keep what has arrived until `resume`."""
@@ -218,7 +218,7 @@ class FrameReader:
     def resume(self) -> None:
         """Handle the complete frames among the bytes that were kept."""
         if self._own is not None and self._filled >= self._target:
-            self._cut_own()
+            self._handle_own_frames()
 
     def on_memory_available(self) -> None:
         """The pool has memory for the frame that waits; called once, after `on_memory_exhausted`."""
@@ -251,7 +251,7 @@ class FrameReader:
     def buffered_bytes(self) -> int:
         return self._filled if self._own is not None else 0
 
-    def _cut_own(self) -> None:
+    def _handle_own_frames(self) -> None:
         own, view, filled = self._own, self._own_view, self._filled
         assert own is not None
         self._handled, self._own = own, None  # `_cut` keeps the rest in a new one
