@@ -202,7 +202,7 @@ class FrameReader:
         """Handle the frames that are complete. Raises `BadFrame` if a frame size is invalid."""
         if self._own is None:
             buffers = self._buffers
-            self._cut(buffers.shared, buffers.shared_view, size)
+            self._handle_frames(buffers.shared, buffers.shared_view, size)
             return
         self._filled += size
         if self._filled >= self._target:
@@ -254,13 +254,13 @@ class FrameReader:
     def _handle_own_frames(self) -> None:
         own, view, filled = self._own, self._own_view, self._filled
         assert own is not None
-        self._handled, self._own = own, None  # `_cut` keeps the rest in a new one
+        self._handled, self._own = own, None  # `_handle_frames` keeps the rest in a new one
         self._own_view = self._buffers.shared_view
         self._filled = 0
         if not self._reserved:
             self._buffers.remove_waiter(self)  # the whole frame arrived before the socket was paused
         try:
-            self._cut(own, view, filled)
+            self._handle_frames(own, view, filled)
         finally:
             if self._handled is not None:
                 self._handled = None
@@ -268,7 +268,7 @@ class FrameReader:
             if self._reserved and self._own is None:
                 self._release_reservation()
 
-    def _cut(self, buffer: bytearray, view: memoryview, filled: int) -> None:
+    def _handle_frames(self, buffer: bytearray, view: memoryview, filled: int) -> None:
         position = handled = 0
         is_first = True
         is_stopped = False
