@@ -1,4 +1,4 @@
-"""Fetches that wait leave nothing behind that somebody would have to look for."""
+"""Delayed fetches leave no reference cycles."""
 
 import asyncio
 import gc
@@ -15,7 +15,7 @@ class Partition:
 
 
 class Fetch:
-    """Knows its delayed self until that is ready, as real ones do."""
+    """Refers to its delayed fetch until that is ready, as real fetches do."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, partition: Partition) -> None:
         self.is_ready = loop.create_future()
@@ -29,7 +29,7 @@ class Fetch:
 
 
 @pytest.mark.parametrize("is_lost", [False, True])
-async def test_a_fetch_that_waited_is_freed_at_once(is_lost: bool) -> None:
+async def test_delayed_fetch_is_freed_at_once(is_lost: bool) -> None:
     partition, loop = Partition(), asyncio.get_running_loop()
     fetch = Fetch(loop, partition)
     gone = weakref.ref(fetch)

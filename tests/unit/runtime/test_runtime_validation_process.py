@@ -1,4 +1,4 @@
-"""What another process says of a batch is what this one would have said."""
+"""A child process validates batches as this process does."""
 
 import asyncio
 from collections.abc import Callable
@@ -17,7 +17,7 @@ NOW_MS = 1_750_000_000_000
 
 
 class HereAndNow:
-    """The work of another process, done in this one."""
+    """Runs the work of a child process in this one."""
 
     def run(self, work: str, request: bytes, on_report: Callable[[bytes], None]) -> "asyncio.Future[None]":
         for report in serve(None, request):
@@ -60,7 +60,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("records", "rules"), CASES)
-async def test_the_same_is_said(records: memoryview, rules: BatchRules) -> None:
+async def test_child_process_returns_the_same_result(records: memoryview, rules: BatchRules) -> None:
     expected = said(lambda: validate_batch(records, rules, NOW_MS))
     workers = ThreadWorkers(asyncio.get_running_loop(), 1)
     for processes in (HereAndNow(), NoProcesses()):
@@ -73,7 +73,7 @@ async def test_the_same_is_said(records: memoryview, rules: BatchRules) -> None:
     workers.close()
 
 
-async def test_a_real_process_looks_at_a_bomb() -> None:
+async def test_real_process_validates_a_decompression_bomb() -> None:
     workers = ThreadWorkers(asyncio.get_running_loop(), 1)
     processes = ChildProcesses(asyncio.get_running_loop(), workers)
     bomb = memoryview(bytes(build_batch([Record(timestamp=NOW_MS, value=bytes(140 << 20))], codec=4)))

@@ -1,4 +1,4 @@
-"""One connection that sends without end does not keep others from their turn."""
+"""A burst of requests on one connection does not starve other connections."""
 
 import asyncio
 from typing import Any
@@ -15,11 +15,11 @@ from ottla.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResp
 REQUESTS = 200
 
 
-def test_requests_that_arrive_together_are_answered_in_order_and_in_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_burst_is_answered_in_order_and_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("SLICE_SECONDS", "SINGLE_CLIENT_SLICE_SECONDS"):
         monkeypatch.setattr(slice_scheduler, name, 0)  # each request takes longer
 
-    async def story(world: World) -> Any:
+    async def scenario(world: World) -> Any:
         ports = world.start("node")
         config = node_config(
             {"listeners": "PLAINTEXT://node:9092", "log.dirs": "/data"}, directory="/", canonical_host=lambda: "node"
@@ -29,23 +29,23 @@ def test_requests_that_arrive_together_are_answered_in_order_and_in_turns(monkey
         many, few = SimulatedClient(network, "node", 9092), SimulatedClient(network, "node", 9092)
         await many.connect()
         await few.connect()
-        turns = 0
+        slices = 0
         resume = world.loop.call_soon
 
         def call_soon(callback: Any, *args: Any, **options: Any) -> Any:
-            nonlocal turns
-            turns += getattr(callback, "__name__", "") == "_on_slice"
+            nonlocal slices
+            slices += getattr(callback, "__name__", "") == "_on_slice"
             return resume(callback, *args, **options)
 
         node.broker.loop.call_soon = call_soon  # type: ignore[method-assign]
-        answers = await asyncio.gather(
+        responses = await asyncio.gather(
             *(many.call(ApiVersionsRequest(), ApiVersionsResponse, 0) for _ in range(REQUESTS)),
             few.call(ApiVersionsRequest(), ApiVersionsResponse, 0),
         )
-        assert [answer.error_code for answer in answers] == [0] * (REQUESTS + 1)
+        assert [response.error_code for response in responses] == [0] * (REQUESTS + 1)
         del node.broker.loop.call_soon
         await world.within(ports, node.stop())
-        return turns
+        return slices
 
     with World(9) as world:
-        assert world.run(story(world)) > 5
+        assert world.run(scenario(world)) > 5

@@ -1,4 +1,4 @@
-"""DescribeConfigs answers as Apache Kafka 4.3 was heard to answer."""
+"""DescribeConfigs responds as recorded from Apache Kafka 4.3."""
 
 import asyncio
 from types import SimpleNamespace
@@ -52,7 +52,7 @@ async def broker() -> Broker:
     )
 
 
-def ask(
+def describe(
     broker: Broker, *resources: tuple[int, str, list[str] | None], version: int = 4, **options: bool
 ) -> list[DescribeConfigsResult]:
     request = DescribeConfigsRequest(
@@ -84,7 +84,7 @@ def ask(
     ],
 )
 def test_errors(broker: Broker, kind: int, name: str, code: ErrorCode, has_message: bool) -> None:
-    (result,) = ask(broker, (kind, name, None))
+    (result,) = describe(broker, (kind, name, None))
     assert (result.resource_type, result.resource_name, result.error_code, result.configs) == (kind, name, code, [])
     assert result.error_message is not None
     assert bool(result.error_message) is has_message
@@ -106,13 +106,13 @@ def test_errors(broker: Broker, kind: int, name: str, code: ErrorCode, has_messa
         (GROUP, "any", None, 17),
     ],
 )
-def test_how_many_are_answered(broker: Broker, kind: int, name: str, names: list[str] | None, count: int) -> None:
-    (result,) = ask(broker, (kind, name, names))
+def test_number_of_configs(broker: Broker, kind: int, name: str, names: list[str] | None, count: int) -> None:
+    (result,) = describe(broker, (kind, name, names))
     assert (result.error_code, result.error_message, len(result.configs)) == (0, "", count)
 
 
-def test_entries_carry_synonyms_and_documentation_only_where_asked_for(broker: Broker) -> None:
-    (plain,) = ask(broker, (TOPIC, "a", ["retention.ms"]))
+def test_synonyms_and_documentation_are_returned_on_request_only(broker: Broker) -> None:
+    (plain,) = describe(broker, (TOPIC, "a", ["retention.ms"]))
     expected: dict[str, Any] = {
         "name": "retention.ms",
         "value": "1000",
@@ -121,7 +121,7 @@ def test_entries_carry_synonyms_and_documentation_only_where_asked_for(broker: B
         "is_sensitive": False,
     }
     assert plain.configs == [DescribeConfigsResourceResult(**expected, synonyms=[], config_type=5, documentation=None)]
-    (full,) = ask(broker, (TOPIC, "a", ["retention.ms"]), include_synonyms=True, include_documentation=True)
+    (full,) = describe(broker, (TOPIC, "a", ["retention.ms"]), include_synonyms=True, include_documentation=True)
     assert full.configs[0].synonyms == [DescribeConfigsSynonym("retention.ms", "1000", 1)]
     assert (
         full.configs[0].documentation
@@ -129,18 +129,18 @@ def test_entries_carry_synonyms_and_documentation_only_where_asked_for(broker: B
     )
 
 
-def test_resources_are_answered_one_by_one(broker: Broker) -> None:
-    results = ask(
+def test_results_keep_the_order_of_resources(broker: Broker) -> None:
+    results = describe(
         broker, (TOPIC, "a", ["retention.ms"]), (TOPIC, "a", ["segment.ms"]), (TOPIC, "nope", None), (GROUP, "g", None)
     )
     assert [(result.error_code, len(result.configs)) for result in results] == [(0, 1), (0, 1), (3, 0), (0, 17)]
     sources = {entry.name: (entry.value, entry.config_source) for entry in results[3].configs}
     assert sources["share.session.timeout.ms"] == ("46000", 8)
-    assert ask(broker) == []
+    assert describe(broker) == []
 
 
-def test_secrets_stay_here(broker: Broker) -> None:
-    (result,) = ask(broker, (BROKER, "1", ["ssl.keystore.password"]), include_synonyms=True)
+def test_secrets_are_not_returned(broker: Broker) -> None:
+    (result,) = describe(broker, (BROKER, "1", ["ssl.keystore.password"]), include_synonyms=True)
     (entry,) = result.configs
     assert (entry.value, entry.is_sensitive, entry.synonyms) == (
         None,
@@ -151,8 +151,8 @@ def test_secrets_stay_here(broker: Broker) -> None:
 
 @pytest.mark.parametrize("version", [1, 3, 4])
 @pytest.mark.parametrize("keys", [None, ["retention.ms", "node.id"]])
-async def test_many_resources_are_described_as_each_alone(broker: Broker, version: int, keys: list[str] | None) -> None:
-    """With what is set for one topic, or for none, with errors between them, and with the same again."""
+async def test_many_resources_get_the_same_results_as_one(broker: Broker, version: int, keys: list[str] | None) -> None:
+    """With configs of one topic, or of none, with errors between them, and with duplicates."""
     names = [
         *((TOPIC, name) for name in ("a", "b", "c", "no", "b")),
         *((BROKER, name) for name in ("1", "2", "")),
@@ -161,7 +161,7 @@ async def test_many_resources_are_described_as_each_alone(broker: Broker, versio
     resources = [(kind, name, keys) for kind, name in names]
     broker.image.topics_by_name.update({name: TopicImage(name, Uuid(name.encode() * 16), {}) for name in "bc"})  # type: ignore[attr-defined]
     options = {"include_synonyms": True, "include_documentation": version >= 3}
-    alone = [result for resource in resources for result in ask(broker, resource, version=version, **options)]
+    alone = [result for resource in resources for result in describe(broker, resource, version=version, **options)]
     request = DescribeConfigsRequest(
         resources=[DescribeConfigsResource(*resource) for resource in resources], **options
     )
@@ -171,7 +171,7 @@ async def test_many_resources_are_described_as_each_alone(broker: Broker, versio
     assert errors == 2
 
 
-async def test_an_answer_is_bounded(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_response_size_is_limited(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(describe_configs, "RESPONSE_BYTES_MAX", 100_000)
     request = DescribeConfigsRequest(resources=[DescribeConfigsResource(BROKER, "1", None)] * 100)
     with pytest.raises(MalformedMessage):

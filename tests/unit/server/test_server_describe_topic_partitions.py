@@ -1,4 +1,4 @@
-"""DescribeTopicPartitions of all topics, which the catalogue of recorded answers cannot ask of a broker that others use."""
+"""DescribeTopicPartitions of all topics, which cannot be recorded from a broker that other tests use."""
 
 from typing import Any
 

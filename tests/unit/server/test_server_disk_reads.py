@@ -1,4 +1,4 @@
-"""What workers do for a fetch."""
+"""The part of a fetch that runs in workers."""
 
 import pytest
 
@@ -8,20 +8,20 @@ from ottla.server.disk_reads import ColdLookup, DiskReadError, look_up, read_sli
 
 
 class Watched:
-    """A file that says what was asked of it."""
+    """A file that records its calls."""
 
     path = "/data/t-0/0.log"
 
     def __init__(self, error=None):
-        self.error, self.asked = error, []
+        self.error, self.calls = error, []
 
     def prefetch(self, position, size):
-        self.asked.append(("bring in", position, size))
+        self.calls.append(("prefetch", position, size))
         if self.error is not None:
             raise self.error
 
     def read_at(self, position, size):
-        self.asked.append(("read", position, size))
+        self.calls.append(("read", position, size))
         return bytes(size)
 
 
@@ -31,8 +31,8 @@ def looked_up(*found):
     )
 
 
-def test_what_is_found_is_brought_in_at_once():
-    """So that nobody goes to a worker twice for it."""
+def test_look_up_prefetches_records():
+    """So that a fetch needs one worker call only."""
     file = Watched()
     found = LogSlice(file, 100, 5000)
     assert looked_up(found, None, LogSlice(file, 9000, 0)) == {
@@ -40,23 +40,23 @@ def test_what_is_found_is_brought_in_at_once():
         (b"t", 1, True): None,
         (b"t", 2, True): LogSlice(file, 9000, 0),
     }
-    assert file.asked == [("bring in", 100, 5000)]
+    assert file.calls == [("prefetch", 100, 5000)]
 
 
-def test_what_is_sent_is_only_brought_in():
+def test_ranges_sent_from_their_file_are_only_prefetched():
     file = Watched()
     read, (index, sent) = read_slices([(3, LogSlice(file, 0, 10), False), (5, LogSlice(file, 10, 20), True)])
     assert read == (3, bytes(10))
     assert isinstance(sent, FileRegion)
     assert (index, sent.file, sent.position, sent.size) == (5, file, 10, 20)
-    assert file.asked == [("bring in", 0, 10), ("read", 0, 10), ("bring in", 10, 20)]
+    assert file.calls == [("prefetch", 0, 10), ("read", 0, 10), ("prefetch", 10, 20)]
 
 
-def test_it_is_said_which_path_is_not_read():
+def test_read_error_has_the_path():
     file = Watched(OSError(5, "broken"))
-    with pytest.raises(DiskReadError) as refused:
+    with pytest.raises(DiskReadError) as failure:
         read_slices([(0, LogSlice(file, 0, 10), True)])
-    assert (refused.value.path, refused.value.error) == (file.path, file.error)
-    with pytest.raises(DiskReadError) as refused:
+    assert (failure.value.path, failure.value.error) == (file.path, file.error)
+    with pytest.raises(DiskReadError) as failure:
         looked_up(LogSlice(file, 0, 10))
-    assert refused.value.path == "/data/t-0/"
+    assert failure.value.path == "/data/t-0/"

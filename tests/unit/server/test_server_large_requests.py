@@ -1,4 +1,4 @@
-"""Large requests: as any other, but in turns, in slices, and with a bound on what waits and on what is in them."""
+"""Large requests: handled like others, but one at a time, in slices, and within limits."""
 
 import asyncio
 from collections.abc import Callable, Generator
@@ -30,22 +30,22 @@ def connected(broker: Broker) -> RawConnection:
     return RawConnection((host, int(port)))
 
 
-def test_a_large_request_is_answered_as_a_small_one_is() -> None:
-    """Whether its handler answers at once, in bytes or later; and the ones behind it in their order."""
+def test_large_requests_get_the_same_responses_as_small_ones() -> None:
+    """Whether the handler responds at once, in bytes or later; later requests keep their order."""
     with Broker(config={"auto.create.topics.enable": "false"}) as broker, connected(broker) as connection:
         broker.create_topic("there", partitions=2)
         names = ["there", *(f"not-there-{number}" for number in range(4000))]
         connection.send(MetadataRequest(topics=[MetadataRequestTopic(name=name) for name in names]), 12)
         connection.send(DescribeTopicPartitionsRequest(response_partition_limit=2000), 0)
-        answer = connection.receive(MetadataRequest, 12)
-        assert [(topic.name, topic.error_code, len(topic.partitions)) for topic in answer.topics] == [
+        response = connection.receive(MetadataRequest, 12)
+        assert [(topic.name, topic.error_code, len(topic.partitions)) for topic in response.topics] == [
             ("there", 0, 2),
             *((name, 3, 0) for name in names[1:]),
         ]
         assert [topic.name for topic in connection.receive(DescribeTopicPartitionsRequest, 0).topics] == ["there"]
-        wanted = [ListOffsetsPartition(partition_index=index, timestamp=-1) for index in range(4000)]
+        requested = [ListOffsetsPartition(partition_index=index, timestamp=-1) for index in range(4000)]
         offsets = connection.call(
-            ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name="there", partitions=wanted)]), 6
+            ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name="there", partitions=requested)]), 6
         )
         assert [part.error_code for part in offsets.topics[0].partitions] == [0, 0] + [3] * 3998
         created = connection.call(
@@ -61,23 +61,23 @@ def test_a_large_request_is_answered_as_a_small_one_is() -> None:
 
 
 def fetch(count: int, *, session_id: int = 0, session_epoch: int = -1) -> FetchRequest:
-    wanted = [FetchPartition(partition=index, partition_max_bytes=1000) for index in range(count)]
+    requested = [FetchPartition(partition=index, partition_max_bytes=1000) for index in range(count)]
     return FetchRequest(
         max_wait_ms=0,
         min_bytes=1,
         max_bytes=1000,
         session_id=session_id,
         session_epoch=session_epoch,
-        topics=[FetchTopic(topic="there", partitions=wanted)] if count else [],
+        topics=[FetchTopic(topic="there", partitions=requested)] if count else [],
     )
 
 
-def test_a_large_fetch_is_answered_as_a_small_one_is() -> None:
+def test_large_fetch_gets_the_same_response_as_a_small_one() -> None:
     with Broker() as broker, connected(broker) as connection:
         broker.create_topic("there", partitions=2)
         for version in (11, 12):
-            answer = connection.call(fetch(6000), version)
-            codes = [part.error_code for topic in answer.responses for part in topic.partitions]
+            response = connection.call(fetch(6000), version)
+            codes = [part.error_code for topic in response.responses for part in topic.partitions]
             assert codes == [0, 0] + [3] * 5998
         opened = connection.call(fetch(6000, session_epoch=0), 12)
         assert opened.session_id
@@ -91,24 +91,24 @@ def test_a_large_fetch_is_answered_as_a_small_one_is() -> None:
 
 
 @pytest.mark.parametrize("version", [3, 8, 12])
-def test_a_produce_of_many_partitions_is_answered_as_one_of_few_is(version: int) -> None:
-    """What is there is appended, what is not is refused, each in its place; and without acks the connection ends."""
+def test_produce_to_many_partitions_gets_the_same_response_as_to_few(version: int) -> None:
+    """Batches of existing partitions are appended, others get errors, in order; without acks the connection closes."""
     batch = bytes(build_batch([Record(timestamp=0, value=b"x")]))
-    wanted = [PartitionProduceData(index=index, records=batch if index % 2 else None) for index in range(2500)]
+    requested = [PartitionProduceData(index=index, records=batch if index % 2 else None) for index in range(2500)]
     request = ProduceRequest(
-        acks=1, timeout_ms=1000, topic_data=[TopicProduceData(name="there", partition_data=wanted)]
+        acks=1, timeout_ms=1000, topic_data=[TopicProduceData(name="there", partition_data=requested)]
     )
     with Broker() as broker, connected(broker) as connection:
         broker.create_topic("there", partitions=250)
-        answer = connection.call(request, version)
-        found = [(part.index, part.error_code, part.base_offset) for part in answer.responses[0].partition_responses]
+        response = connection.call(request, version)
+        found = [(part.index, part.error_code, part.base_offset) for part in response.responses[0].partition_responses]
         there = [(index, 0, 0) if index % 2 else (index, ErrorCode.INVALID_RECORD, -1) for index in range(250)]
         assert found == [*there, *((index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1) for index in range(250, 2500))]
-        request.topic_data[0].partition_data = [part for part in wanted[:250] if part.records]
-        answer = connection.call(request, version)
-        assert [part.base_offset for part in answer.responses[0].partition_responses] == [1] * 125
+        request.topic_data[0].partition_data = [part for part in requested[:250] if part.records]
+        response = connection.call(request, version)
+        assert [part.base_offset for part in response.responses[0].partition_responses] == [1] * 125
         request.acks = 0
-        request.topic_data[0].partition_data = wanted
+        request.topic_data[0].partition_data = requested
         connection.send(request, version)
         assert connection.is_closed()
 
@@ -128,14 +128,14 @@ def test_a_produce_of_many_partitions_is_answered_as_one_of_few_is(version: int)
         ),
     ],
 )
-def test_others_are_served_while_many_partitions_are_looked_at(
+def test_loop_serves_others_while_a_request_names_many_partitions(
     request_of: Callable[[], FetchRequest | ProduceRequest], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Between the arrival of the request and its answer the loop goes round several times."""
-    turns: list[int] = []
-    handle, answer = ServerConnection._on_frame, ServerConnection.send
+    """There are several loop iterations between request and response."""
+    iterations: list[int] = []
+    handle, response = ServerConnection._on_frame, ServerConnection.send
 
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         ports = world.start("node")
         config = node_config(
             {"listeners": "PLAINTEXT://node:9092", "log.dirs": "/data"}, directory="/", canonical_host=lambda: "node"
@@ -144,45 +144,45 @@ def test_others_are_served_while_many_partitions_are_looked_at(
         client = SimulatedClient(world.start("client").network, "node", 9092)
         await client.connect()
         passed = 0
-        is_answered = False
+        is_responded = False
 
-        def pass_turn() -> None:
+        def pass_iteration() -> None:
             nonlocal passed
             passed += 1
-            if not is_answered and passed < 1000:  # virtual time passes only once nothing is ready
-                world.loop.call_soon(pass_turn)
+            if not is_responded and passed < 1000:  # virtual time passes only once nothing is ready
+                world.loop.call_soon(pass_iteration)
 
         def on_frame(connection: ServerConnection, *frame: Any) -> bool:
-            world.loop.call_soon(pass_turn)
+            world.loop.call_soon(pass_iteration)
             return handle(connection, *frame)
 
-        def on_answer(connection: ServerConnection, parts: Any) -> bool:
-            nonlocal is_answered
-            is_answered = True
-            turns.append(passed)
-            return answer(connection, parts)
+        def on_response(connection: ServerConnection, parts: Any) -> bool:
+            nonlocal is_responded
+            is_responded = True
+            iterations.append(passed)
+            return response(connection, parts)
 
         monkeypatch.setattr(ServerConnection, "_on_frame", on_frame)
-        monkeypatch.setattr(ServerConnection, "send", on_answer)
+        monkeypatch.setattr(ServerConnection, "send", on_response)
         request = request_of()
         await client.call(request, FetchResponse if isinstance(request, FetchRequest) else ProduceResponse, 12)
         await world.within(ports, node.stop())
 
     with World(3) as world:
-        world.run(story(world))
-    assert len(turns) == 1
-    assert turns[0] > 5
+        world.run(scenario(world))
+    assert len(iterations) == 1
+    assert iterations[0] > 5
 
 
 @pytest.mark.parametrize("version", [11, 12])
-def test_a_fetch_of_too_many_partitions_ends_its_connection_only(version: int) -> None:
+def test_fetch_of_too_many_partitions_closes_its_connection_only(version: int) -> None:
     with Broker() as broker, connected(broker) as connection, connected(broker) as other:
         connection.send_bytes(framed(request_bytes(fetch(50_001), version, 1)))
         assert connection.is_closed()
         assert other.call(fetch(1), version).error_code == 0
 
 
-def test_nonsense_in_a_large_request_ends_its_connection_only() -> None:
+def test_malformed_large_request_closes_its_connection_only() -> None:
     names = [MetadataRequestTopic(name=f"topic-{number}") for number in range(4000)]
     request = request_bytes(MetadataRequest(topics=names), 12, 1)
     with Broker() as broker, connected(broker) as connection, connected(broker) as other:
@@ -192,7 +192,7 @@ def test_nonsense_in_a_large_request_ends_its_connection_only() -> None:
 
 
 class Loop:
-    """Time that passes when it is said to; timers are called by hand."""
+    """A clock and loop whose time is set by the test, and whose timers are called by it."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -212,7 +212,7 @@ def throttle_of(loop: Loop) -> LargeRequestThrottle:
     return SliceScheduler(loop, loop).large_requests
 
 
-async def test_one_at_a_time_and_others_in_between() -> None:
+async def test_throttle_admits_one_request_at_a_time_after_a_pause() -> None:
     loop = Loop()
     throttle = throttle_of(loop)
     await throttle.acquire(10)
@@ -221,33 +221,33 @@ async def test_one_at_a_time_and_others_in_between() -> None:
     assert (second.done(), throttle.queued_bytes) == (False, 20)
     loop.now += 0.01
     throttle.release()
-    delay, go_on = loop.timers.pop()
+    delay, wake = loop.timers.pop()
     assert delay == pytest.approx(PAUSE_FACTOR * 0.01)
     assert not second.done()
-    go_on()  # type: ignore[operator]
+    wake()  # type: ignore[operator]
     await second
     assert throttle.queued_bytes == 0
 
 
-async def test_who_gave_up_is_passed_over() -> None:
+async def test_throttle_skips_cancelled_requests() -> None:
     loop = Loop()
     throttle = throttle_of(loop)
     await throttle.acquire(0)
-    given_up, given_but_unwanted, last = (asyncio.ensure_future(throttle.acquire(5)) for _ in range(3))
+    cancelled, woken_and_cancelled, last = (asyncio.ensure_future(throttle.acquire(5)) for _ in range(3))
     await asyncio.sleep(0)
-    given_up.cancel()
+    cancelled.cancel()
     throttle.release()
     loop.timers.pop()[1]()  # type: ignore[operator]
-    given_but_unwanted.cancel()
+    woken_and_cancelled.cancel()
     await asyncio.wait([last])
     assert (last.exception(), throttle.queued_bytes) == (None, 0)
 
 
-async def test_after_each_slice_others_have_their_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    loop, rests = Loop(), []
+async def test_throttle_pauses_after_each_slice(monkeypatch: pytest.MonkeyPatch) -> None:
+    loop, pauses = Loop(), []
 
     async def sleep(seconds: float) -> None:
-        rests.append(seconds)
+        pauses.append(seconds)
 
     monkeypatch.setattr(asyncio, "sleep", sleep)
 
@@ -260,10 +260,10 @@ async def test_after_each_slice_others_have_their_time(monkeypatch: pytest.Monke
     throttle = throttle_of(loop)
     await throttle.acquire(0)
     assert await throttle.run(work()) == "done"
-    assert rests == [pytest.approx(PAUSE_FACTOR * 0.001), pytest.approx(PAUSE_FACTOR * 0.002), 1.0]
+    assert pauses == [pytest.approx(PAUSE_FACTOR * 0.001), pytest.approx(PAUSE_FACTOR * 0.002), 1.0]
 
 
-def test_what_waits_is_bounded() -> None:
+def test_queued_bytes_are_limited() -> None:
     throttle = throttle_of(Loop())
     throttle.queued_bytes = 60 << 20
     throttle.check_capacity(4 << 20)

@@ -1,4 +1,4 @@
-"""ListOffsets over a socket, at the versions that older clients speak."""
+"""ListOffsets over a socket, in the versions of older clients."""
 
 import struct
 
@@ -10,8 +10,8 @@ LATEST = -1
 
 
 @pytest.mark.parametrize("version", [1, 2, 3, 4, 5])
-def test_the_end_of_a_partition_is_told_at_every_version(ottla_broker, version):
-    """A leader epoch travels from version 4 on; below it there is no place for one."""
+def test_end_offset_at_every_version(ottla_broker, version):
+    """Responses have a leader epoch from version 4 on."""
     ottla_broker.create_topic("events")
     partition = struct.pack(">i", 0) + (struct.pack(">i", -1) if version >= 4 else b"") + struct.pack(">q", LATEST)
     isolation = b"\0" if version >= 2 else b""

@@ -1,4 +1,4 @@
-"""Metadata of all topics: as many as there are, right after each change, and in turns with others while it is being made."""
+"""Metadata of all topics: complete after each change, and encoded in pieces."""
 
 from types import SimpleNamespace
 from typing import Any, cast
@@ -21,33 +21,37 @@ def connected(broker: Broker) -> RawConnection:
     return RawConnection((host, int(port)))
 
 
-def told(connection: RawConnection, version: int, *, operations: bool = False) -> dict[str, tuple[int, int]]:
+def partition_counts(
+    connection: RawConnection, version: int, *, operations: bool = False
+) -> dict[str, tuple[int, int]]:
     request = MetadataRequest(topics=[] if version == 0 else None, include_topic_authorized_operations=operations)
-    answer = connection.call(request, version)
-    return {topic.name: (len(topic.partitions), topic.topic_authorized_operations) for topic in answer.topics}
+    response = connection.call(request, version)
+    return {topic.name: (len(topic.partitions), topic.topic_authorized_operations) for topic in response.topics}
 
 
 def test_all_topics_at_every_version_after_every_change() -> None:
     unsaid = -(1 << 31)
     with Broker() as broker, connected(broker) as connection:
-        assert told(connection, 12) == {}
+        assert partition_counts(connection, 12) == {}
         broker.create_topic("a", partitions=2)
         for _ in range(2):
-            assert all(told(connection, version) == {"a": (2, unsaid)} for version in range(14))
+            assert all(partition_counts(connection, version) == {"a": (2, unsaid)} for version in range(14))
         broker.create_topic("b", partitions=1)
         for _ in range(2):
-            assert told(connection, 12) == {"a": (2, unsaid), "b": (1, unsaid)}
-            assert told(connection, 12, operations=True) == {"a": (2, 3576), "b": (1, 3576)}
-            assert all(told(connection, version) == {"a": (2, unsaid), "b": (1, unsaid)} for version in range(14))
+            assert partition_counts(connection, 12) == {"a": (2, unsaid), "b": (1, unsaid)}
+            assert partition_counts(connection, 12, operations=True) == {"a": (2, 3576), "b": (1, 3576)}
+            assert all(
+                partition_counts(connection, version) == {"a": (2, unsaid), "b": (1, unsaid)} for version in range(14)
+            )
         connection.call(DeleteTopicsRequest(topics=[DeleteTopicState(name="a")], timeout_ms=10_000), 6)
         for _ in range(2):
-            assert all(told(connection, version) == {"b": (1, unsaid)} for version in range(14))
+            assert all(partition_counts(connection, version) == {"b": (1, unsaid)} for version in range(14))
 
 
 @pytest.mark.parametrize(
     ("version", "odd"),
     [
-        (9, MetadataRequestTopic(name="there")),  # which cannot say more
+        (9, MetadataRequestTopic(name="there")),  # this version has no topic ids
         *(
             (version, odd)
             for version in (10, 12)
@@ -59,8 +63,8 @@ def test_all_topics_at_every_version_after_every_change() -> None:
         ),
     ],
 )
-def test_of_many_topics_the_same_is_said_as_of_few(version: int, odd: MetadataRequestTopic) -> None:
-    """Also where one is named by its id, or not at all, which decides about all."""
+def test_many_topics_get_the_same_response_as_few(version: int, odd: MetadataRequestTopic) -> None:
+    """Also if one of them has an id, or no name: that decides the response of all."""
     names = [MetadataRequestTopic(name=f"not-there-{number}") for number in range(1000)]
     with Broker(config={"auto.create.topics.enable": "false"}) as broker, connected(broker) as connection:
         broker.create_topic("there", partitions=1)
@@ -77,7 +81,7 @@ def test_of_many_topics_the_same_is_said_as_of_few(version: int, odd: MetadataRe
 
 
 def test_many_topics_are_encoded_in_pieces() -> None:
-    """What was encoded once is not encoded again."""
+    """Encoded topics are cached."""
     partition = PartitionImage((1,), (1,), 1, 0, 0, (Uuid(bytes(16)),))
     topics = {
         topic_id: TopicImage(f"topic-{number}", topic_id, dict.fromkeys(range(100), partition))
@@ -89,14 +93,14 @@ def test_many_topics_are_encoded_in_pieces() -> None:
     assert pieces == 20
     again, pieces = counted(_all(cast(Any, broker), cache, MetadataResponse(), MetadataRequest(topics=None), 12))
     assert (pieces, first) == (0, again)
-    answer, _ = decode(MetadataResponse, 12, cast(bytes, first), 0)
-    assert [(topic.name, len(topic.partitions)) for topic in answer.topics] == [
+    response, _ = decode(MetadataResponse, 12, cast(bytes, first), 0)
+    assert [(topic.name, len(topic.partitions)) for topic in response.topics] == [
         (f"topic-{number}", 100) for number in range(20)
     ]
 
 
 def counted(work: SlicedWork[Response]) -> tuple[Response, int]:
-    """The result of the work, and how often it yielded."""
+    """Return the result of the work, and how often it yielded."""
     count = 0
     while True:
         try:

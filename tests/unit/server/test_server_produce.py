@@ -33,7 +33,7 @@ class Client:
     resume_reading = abort = close = pause_reading
 
     def send(self, request: ProduceRequest, version: int) -> bool:
-        """Whether it was responded to at once."""
+        """Return whether there was a response at once."""
         frame = bytearray(request_bytes(request, version))
         is_ready = self.connection._on_frame(frame, memoryview(frame), 0, len(frame))
         frame[:] = bytes(len(frame))
@@ -114,6 +114,6 @@ async def test_connection_may_be_lost_between_two_slices(broker: AsyncBroker, sh
 
 
 def value_of_last(broker: AsyncBroker) -> bytes | None:
-    """None while it is not appended."""
+    """Return None while nothing is appended."""
     is_appended = broker.node.broker.partition("events", PARTITIONS - 1).log.log_end_offset
     return value(broker, PARTITIONS - 1) if is_appended else None

@@ -1,4 +1,4 @@
-"""A batch that is large and has to be compressed anew is left to a worker: the loop is for others meanwhile."""
+"""Large batches that must be recompressed are validated by workers, so that they do not block the loop."""
 
 import random
 from typing import Any
@@ -14,8 +14,8 @@ from ottla.wire.batches import Record, build_batch
 from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 
 
-class WatchedWorkers:
-    """Workers that note the names of what they were given."""
+class RecordingWorkers:
+    """Workers that record the names of their functions."""
 
     def __init__(self, workers: Workers) -> None:
         self._workers = workers
@@ -26,8 +26,8 @@ class WatchedWorkers:
         return self._workers.run(work)
 
 
-class WatchedProcesses:
-    """The same for other processes."""
+class RecordingProcesses:
+    """Child processes that record the names of their functions."""
 
     def __init__(self, processes: Processes) -> None:
         self._processes = processes
@@ -43,8 +43,8 @@ class WatchedProcesses:
     ("codec", "kept", "size", "in_worker"),
     [(0, "gzip", 20_000, True), (0, "gzip", 100, False), (1, "producer", 20_000, True), (0, "producer", 20_000, False)],
 )
-def test_who_inspects_a_batch(version: int, codec: int, kept: str, size: int, in_worker: bool) -> None:
-    async def story(world: World) -> bool:
+def test_where_a_batch_is_validated(version: int, codec: int, kept: str, size: int, in_worker: bool) -> None:
+    async def scenario(world: World) -> bool:
         ports = world.start("node")
         config = node_config(
             {"listeners": "PLAINTEXT://node:9092", "log.dirs": "/data"}, directory="/", canonical_host=lambda: "node"
@@ -53,30 +53,30 @@ def test_who_inspects_a_batch(version: int, codec: int, kept: str, size: int, in
         client = SimulatedClient(world.start("client").network, "node", 9092)
         await client.connect()
         await client.create_topic("t", 1, {"compression.type": kept})
-        watched = node.broker.workers = WatchedWorkers(ports.workers)
+        watched = node.broker.workers = RecordingWorkers(ports.workers)
         value = random.Random(1).randbytes(size)
         batch = build_batch([Record(timestamp=ports.clock.now_ms(), value=value)], codec=codec)
-        answer = await client.produce("t", 0, bytes(batch), acks=-1, version=version)
-        assert answer.error_code == 0
+        response = await client.produce("t", 0, bytes(batch), acks=-1, version=version)
+        assert response.error_code == 0
         fetched = records_of((await client.fetch("t", 0, 0)).records, 0)
         assert [record.value for record in fetched] == [value]
         await world.within(ports, node.stop())
         return "validate_batch" in watched.names
 
     with World(5) as world:
-        assert world.run(story(world)) is in_worker
+        assert world.run(scenario(world)) is in_worker
 
 
 @pytest.mark.parametrize("version", [8, 13])
 @pytest.mark.parametrize("codec", [1, 2, 3, 4])
-@pytest.mark.parametrize(("size", "inspections"), [(60_000, 0), (140_000, 1), (1_000_000, 1), (5_000_000, 2)])
-def test_a_small_batch_that_becomes_large_is_left_to_a_worker(
-    version: int, codec: int, size: int, inspections: int
+@pytest.mark.parametrize(("size", "validations"), [(60_000, 0), (140_000, 1), (1_000_000, 1), (5_000_000, 2)])
+def test_small_batch_that_decompresses_to_a_large_one_is_validated_by_a_worker(
+    version: int, codec: int, size: int, validations: int
 ) -> None:
-    """Each batch of its request is appended once, and all are answered together; what is very large comes one after another, and is
-    looked at by another process."""
+    """Each batch of the request is appended once, and there is one response. Very large ones are validated one at a
+    time, by a child process."""
 
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         ports = world.start("node")
         config = node_config(
             {"listeners": "PLAINTEXT://node:9092", "log.dirs": "/data"}, directory="/", canonical_host=lambda: "node"
@@ -85,8 +85,8 @@ def test_a_small_batch_that_becomes_large_is_left_to_a_worker(
         client = SimulatedClient(world.start("client").network, "node", 9092)
         await client.connect()
         await client.create_topic("t", 3, {})
-        watched = node.broker.workers = WatchedWorkers(ports.workers)
-        others = node.broker.processes = WatchedProcesses(ports.processes)
+        watched = node.broker.workers = RecordingWorkers(ports.workers)
+        others = node.broker.processes = RecordingProcesses(ports.processes)
         now_ms = ports.clock.now_ms()
         batches = [
             bytes(build_batch([Record(timestamp=now_ms, value=bytes(count))], codec=codec)) for count in (10, size, 20)
@@ -98,10 +98,10 @@ def test_a_small_batch_that_becomes_large_is_left_to_a_worker(
         else:
             topic.name = "t"
         for round_number in range(2):
-            answer = await client.call(
+            response = await client.call(
                 ProduceRequest(acks=-1, timeout_ms=1000, topic_data=[topic]), ProduceResponse, version
             )
-            results = answer.responses[0].partition_responses
+            results = response.responses[0].partition_responses
             assert [(result.index, result.error_code, result.base_offset) for result in results] == [
                 (index, 0, round_number) for index in range(3)
             ]
@@ -109,19 +109,19 @@ def test_a_small_batch_that_becomes_large_is_left_to_a_worker(
         lengths = [[len(record.value or b"") for record in records_of(records, 0)] for records in fetched]
         assert lengths == [[10] * 2, [size] * 2, [20] * 2]
         if len(batches[1]) <= 4096:
-            assert watched.names.count("validate_batch") == 2 * min(inspections, 1)
-            assert others.names == ["ottla.runtime.validation_process:serve"] * 2 * (inspections == 2)
+            assert watched.names.count("validate_batch") == 2 * min(validations, 1)
+            assert others.names == ["ottla.runtime.validation_process:serve"] * 2 * (validations == 2)
         await world.within(ports, node.stop())
 
     with World(6) as world:
-        world.run(story(world))
+        world.run(scenario(world))
 
 
 @pytest.mark.parametrize(("count", "in_worker"), [(900, False), (1_100, True)])
-def test_many_records_that_are_looked_at_one_by_one_are_left_to_a_worker(count: int, in_worker: bool) -> None:
-    """Those of which the time of one is wrong: a megabyte of the smallest would hold up the loop for half a second."""
+def test_many_records_scanned_one_by_one_are_validated_by_a_worker(count: int, in_worker: bool) -> None:
+    """One of their timestamps is wrong: a megabyte of the smallest records would block the loop for half a second."""
 
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         ports = world.start("node")
         config = node_config(
             {"listeners": "PLAINTEXT://node:9092", "log.dirs": "/data"}, directory="/", canonical_host=lambda: "node"
@@ -130,24 +130,24 @@ def test_many_records_that_are_looked_at_one_by_one_are_left_to_a_worker(count: 
         client = SimulatedClient(world.start("client").network, "node", 9092)
         await client.connect()
         await client.create_topic("t", 1, {})
-        watched = node.broker.workers = WatchedWorkers(ports.workers)
+        watched = node.broker.workers = RecordingWorkers(ports.workers)
         late_ms = ports.clock.now_ms() + 100_000_000
         batch = build_batch(
             [Record(timestamp=late_ms - (index > 0) * 100_000_000, value=b"x") for index in range(count)]
         )
-        answer = await client.produce("t", 0, bytes(batch), acks=-1)
-        assert (answer.error_code, [error.batch_index for error in answer.record_errors]) == (32, [0])
+        response = await client.produce("t", 0, bytes(batch), acks=-1)
+        assert (response.error_code, [error.batch_index for error in response.record_errors]) == (32, [0])
         assert ("validate_batch" in watched.names) is in_worker
         await world.within(ports, node.stop())
 
     with World(8) as world:
-        world.run(story(world))
+        world.run(scenario(world))
 
 
-def test_a_bomb_without_an_answer_ends_its_connection() -> None:
-    """More than a batch may hold, in a few bytes, by a client that wants no answers."""
+def test_decompression_bomb_without_acks_closes_its_connection() -> None:
+    """More than a batch may contain, in a few bytes, from a client that wants no responses."""
 
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         ports = world.start("node")
         config = node_config(
             {"listeners": "PLAINTEXT://node:9092", "log.dirs": "/data"}, directory="/", canonical_host=lambda: "node"
@@ -163,4 +163,4 @@ def test_a_bomb_without_an_answer_ends_its_connection() -> None:
         await world.within(ports, node.stop())
 
     with World(7) as world:
-        world.run(story(world))
+        world.run(scenario(world))
