@@ -9,9 +9,12 @@ from typing import Any
 
 import typer
 
-from ottla.cli.app import ALL_COMMANDS, build
+from ottla.cli.app import build
 from ottla.cli.command import SHARED_NAMES
 from ottla.cli.command_table import LAZY_COMMANDS
+from ottla.cli.examples import EXAMPLES
+from ottla.cli.main import ALL_COMMANDS
+from ottla.cli.usage import argument_usage
 
 TARGET = Path(__file__).resolve().parent.parent / "docs" / "cli.md"
 INTRODUCTION = """\
@@ -87,8 +90,9 @@ def render() -> str:
 
 def _command(heading: str, path: str, command: Any) -> Iterator[str]:
     own = [each for each in command.params if each.name not in SHARED_NAMES or _is_own(each)]
-    usage = " ".join([path, *(_argument(each) for each in own if not each.opts[0].startswith("-"))])
+    usage = " ".join([path, *(argument_usage(each) for each in own if not each.opts[0].startswith("-"))])
     yield f"\n{heading}\n```\n{usage}{' [OPTIONS]' if command.params else ''}\n```\n\n{_text(command.help)}\n"
+    yield f"\n```\n{EXAMPLES[path.removeprefix('ottla ')]}\n```\n"
     if own:
         yield "\n" + _table(own)
 
@@ -98,12 +102,6 @@ def _is_own(parameter: Any) -> bool:
     from ottla.cli.command import JSON_HELP
 
     return bool(parameter.name == "is_json" and parameter.help != JSON_HELP)
-
-
-def _argument(parameter: Any) -> str:
-    name = (parameter.metavar or parameter.name).removesuffix("...")
-    shown = f"{name}..." if parameter.nargs == -1 else name
-    return shown if parameter.required else f"[{shown}]"
 
 
 def _text(help_: str | None) -> str:
@@ -128,7 +126,7 @@ def _table(parameters: Iterable[Any]) -> str:
                 for index, name in enumerate([*each.opts, *each.secondary_opts])
             )
             if is_option
-            else f"`{_argument(each)}`"
+            else f"`{argument_usage(each)}`"
         )
         default = _default(each, is_flag=is_flag)
         rows.append(f"| {_cell(names)} | {_cell(each.help or '')} | {_cell(default)} |\n")

@@ -6,17 +6,14 @@ import os
 import sys
 from collections.abc import Iterable, Sequence
 from importlib import import_module
-from typing import Annotated, Any, cast
+from typing import Annotated, Any
 
 import typer
 
 from ottla.cli.command_table import BUILTIN_COMMANDS, LAZY_COMMANDS
-from ottla.cli.main import COMPLETION_VARIABLE, make_parser
-
-USAGE_ERROR_TYPE = cast(type[Exception], typer.BadParameter.__mro__[2])
-"""Base class of typer's usage errors. Some versions of typer vendor click, others import it."""
-
-ALL_COMMANDS = (*BUILTIN_COMMANDS, *LAZY_COMMANDS)
+from ottla.cli.errors import print_error
+from ottla.cli.main import ALL_COMMANDS, COMPLETION_VARIABLE, USAGE_ERROR, make_parsers
+from ottla.cli.usage import USAGE_ERROR_TYPE, HelpCommand, HelpGroup, describe_usage_error
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -25,10 +22,7 @@ def run(arguments: Sequence[str]) -> int:
     try:
         result = app(list(arguments), prog_name="ottla", standalone_mode=False)
     except USAGE_ERROR_TYPE as error:
-        return _print_usage_error(error)
-    except typer.Abort:
-        print("ottla: aborted; nothing was changed", file=sys.stderr)
-        return 1
+        return _print_usage_error(error, f"ottla {arguments[0]}" if arguments else "ottla")
     return result if isinstance(result, int) else 0
 
 
@@ -36,6 +30,7 @@ def build(commands: Iterable[str]) -> typer.Typer:
     """Build the app with these commands."""
     root = typer.Typer(
         name="ottla",
+        cls=HelpGroup,
         no_args_is_help=True,
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["--help", "-h"]},
@@ -72,22 +67,21 @@ def _build_outline() -> typer.Typer:
     return root
 
 
-def _print_usage_error(error: Any) -> int:
+def _print_usage_error(error: Any, command: str) -> int:
     """Print the error and where to find help. typer shows help by raising an error without a message."""
     context = getattr(error, "ctx", None)
     if type(error).__name__ == "NoArgsIsHelpError":
-        error.show()
-        return 2
-    print(f"ottla: {error.format_message()}", file=sys.stderr)
-    if context is not None:
-        print(f"       see: {context.command_path} --help", file=sys.stderr)
+        print(error.ctx.get_help(), file=sys.stderr)
+        return USAGE_ERROR
+    message, advice = describe_usage_error(error)
+    path = command if context is None else context.command_path
+    print_error(message, advice, f"see: {path} --help")
     return int(error.exit_code)
 
 
 def _add_builtin(root: typer.Typer, name: str) -> None:
     """Describe `start` or `version` to typer, from its argparse options, for completion and docs/cli.md."""
-    commands = next(each for each in make_parser()._actions if isinstance(each, argparse._SubParsersAction))
-    parser = commands.choices[name]
+    parser = make_parsers()[name]
 
     def call(**_: Any) -> None:
         raise AssertionError(f"{name} runs without typer")
@@ -95,7 +89,7 @@ def _add_builtin(root: typer.Typer, name: str) -> None:
     actions = [each for each in parser._actions if not isinstance(each, argparse._HelpAction)]
     call.__signature__ = inspect.Signature([_parameter(each) for each in actions])  # type: ignore[attr-defined]
     call.__annotations__ = {each.dest: _typer_type(each) for each in actions}
-    root.command(name, help=parser.description.strip() if parser.description else "Print the version.")(call)
+    root.command(name, cls=HelpCommand, help=parser.description)(call)
 
 
 def _parameter(action: argparse.Action) -> inspect.Parameter:

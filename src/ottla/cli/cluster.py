@@ -7,12 +7,13 @@ import typer
 from ottla.cli.command import command
 from ottla.cli.output import print_json, print_table
 from ottla.cli.session import Session
+from ottla.cli.usage import new_group
 
 if TYPE_CHECKING:
     from ottla.client import Admin
     from ottla.client.admin_results import Quorum, QuorumReplica
 
-app = typer.Typer(no_args_is_help=True, help="Describe the cluster.")
+app = new_group("Describe the cluster.")
 
 
 def register(root: typer.Typer) -> None:

@@ -5,17 +5,19 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 import typer
 
-from ottla.cli.errors import CliError
+from ottla.cli.errors import CliError, is_text, print_error
 from ottla.cli.main import INTERRUPTED
 from ottla.cli.session import DEFAULT_BOOTSTRAP, TIMEOUT_SECONDS, Session, open_session
 from ottla.cli.termination import TERMINATED, Terminated, TerminationHandler
+from ottla.cli.usage import HelpCommand
 
 JSON_HELP = "Print JSON instead of tables."
 SHARED_NAMES = ("bootstrap", "client_config", "timeout", "is_json")
+_PATH_METAVARS = ("FILE", "PATH", "DIR")
 _PANEL = "Connection and output options"
 
 
@@ -32,6 +34,9 @@ def command(
 
         def call(**arguments: Any) -> None:
             with _ErrorHandler(), TerminationHandler():
+                for each in named:
+                    if not _is_path(each):
+                        _require_text(arguments[each.name])
                 if has_session:
                     shared_options = {each.name: arguments.pop(each.name) for each in shared}
                     function(open_session(**shared_options), **arguments)
@@ -43,10 +48,22 @@ def command(
         call.__doc__ = function.__doc__
         call.__signature__ = inspect.Signature(named)  # type: ignore[attr-defined]
         call.__annotations__ = {each.name: each.annotation for each in named}
-        app.command(name)(call)
+        app.command(name, cls=HelpCommand)(call)
         return function
 
     return add
+
+
+def _require_text(value: Any) -> None:
+    for each in value if isinstance(value, list) else [value]:
+        if isinstance(each, str) and not is_text(each):
+            raise typer.BadParameter(f"{os.fsencode(each)!r} is not valid UTF-8")
+
+
+def _is_path(parameter: inspect.Parameter) -> bool:
+    """Return whether the values are paths, which may contain any bytes."""
+    metavars = [str(getattr(each, "metavar", "")) for each in get_args(parameter.annotation)]
+    return any(each.startswith(_PATH_METAVARS) for each in metavars)
 
 
 def _shared_parameters(json_help: str) -> list[inspect.Parameter]:
@@ -109,16 +126,10 @@ class _ErrorHandler:
         if isinstance(error, KeyboardInterrupt):
             raise typer.Exit(TERMINATED if isinstance(error, Terminated) else INTERRUPTED) from error
         if isinstance(error, CliError | ClientError):
-            _print_error(error.message, error.advice)
+            sys.stdout.flush()
+            print_error(error.message, error.advice)
             raise typer.Exit(1) from error
         if isinstance(error, OSError):
             path = f"{error.filename}: " if error.filename is not None else ""
-            _print_error(f"{path}{error.strerror or error}", "")
+            print_error(f"{path}{error.strerror or error}")
             raise typer.Exit(1) from error
-
-
-def _print_error(message: str, advice: str) -> None:
-    sys.stdout.flush()
-    print(f"ottla: {message}", file=sys.stderr)
-    if advice:
-        print(f"       {advice}", file=sys.stderr)

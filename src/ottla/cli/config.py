@@ -12,12 +12,13 @@ from ottla.cli.errors import CliError, nearest, require_topics
 from ottla.cli.options import DryRun
 from ottla.cli.output import print_json, print_table
 from ottla.cli.session import Session
+from ottla.cli.usage import new_group
 
 if TYPE_CHECKING:
     from ottla.client import Admin
     from ottla.client.admin_results import ConfigEntry
 
-app = typer.Typer(no_args_is_help=True, help="Show and change configs of topics, brokers, groups and client metrics.")
+app = new_group("Show and change configs of topics, brokers, groups and client metrics.")
 
 CLUSTER_DEFAULT = "default"
 Change = tuple[str, str, str | None]

@@ -1,11 +1,16 @@
 """Errors of commands: what failed, and what to do about it; and checks that topics and groups exist."""
 
+import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ottla.client import Admin
     from ottla.client.admin_results import TopicDescription
+
+
+LINE_LENGTH_MAX = 600
+"""Longer lines are truncated: they repeat a value that someone passed by mistake."""
 
 
 class CliError(Exception):
@@ -15,6 +20,20 @@ class CliError(Exception):
         super().__init__(message)
         self.message = message
         self.advice = advice
+
+
+def print_error(message: str, *advice: str) -> None:
+    """Print an error, and below it what to do about it, to stderr: a line each, without control characters."""
+    for index, line in enumerate((message, *filter(None, advice))):
+        shown = line if len(line) <= LINE_LENGTH_MAX else f"{line[: LINE_LENGTH_MAX - 3]}..."
+        if not shown.isprintable():
+            shown = "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in shown)
+        print(f"{'       ' if index else 'ottla: '}{shown}", file=sys.stderr)
+
+
+def is_text(argument: str) -> bool:
+    """Return whether an argument of the command line is valid UTF-8. Python replaces other bytes by surrogates."""
+    return argument.isascii() or not any("\udc80" <= character <= "\udcff" for character in argument)
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:

@@ -11,9 +11,10 @@ from ottla.cli.group_lag import is_classic
 from ottla.cli.options import Groups, Yes, confirm_or_fail
 from ottla.cli.output import print_json, print_table
 from ottla.cli.session import Session
+from ottla.cli.usage import new_group
 from ottla.client.admin_results import GroupDescription, GroupListing, MemberDescription
 
-app = typer.Typer(no_args_is_help=True, help="List and describe groups, show lag, reset offsets, delete.")
+app = new_group("List and describe groups, show lag, reset offsets, delete.")
 
 
 def register(root: typer.Typer) -> None:

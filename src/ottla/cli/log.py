@@ -8,10 +8,9 @@ import typer
 from ottla.cli.command import JSON_HELP, command
 from ottla.cli.errors import CliError
 from ottla.cli.output import ProgressBar, print_json, print_note, print_table
+from ottla.cli.usage import new_group
 
-app = typer.Typer(
-    no_args_is_help=True, help="Inspect data directories. Files are only read, so the node may be running."
-)
+app = new_group("Inspect data directories. Files are only read, so the node may be running.")
 
 Paths = Annotated[
     list[str],

@@ -14,6 +14,7 @@ from ottla.cli.options import Acks, Compression, Linger, Topic, drop_none
 from ottla.cli.output import ProgressBar, print_json
 from ottla.cli.session import Session
 from ottla.cli.topic import offsets
+from ottla.cli.usage import new_group
 from ottla.client.records import TopicPartition
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from ottla.client.consumer import Consumer
     from ottla.client.send_future import SendFuture
 
-app = typer.Typer(no_args_is_help=True, help="Measure throughput and latency.")
+app = new_group("Measure throughput and latency.")
 
 PERCENTILES = {"p50": 50.0, "p95": 95.0, "p99": 99.0, "p99_9": 99.9}
 MEGABYTE = 1 << 20

@@ -1,8 +1,10 @@
 """Configs of a node to start: from a properties file, overridden by --set, overridden by the other options."""
 
 import argparse
+import os
 from collections.abc import Callable, Mapping
 
+from ottla.cli.errors import is_text
 from ottla.metadata.configs.values import split_list
 from ottla.node.config import read_config_file
 from ottla.node.listeners import bracketed, listener_addresses
@@ -21,6 +23,9 @@ def node_settings(
     arguments: argparse.Namespace, *, temporary: str | None, canonical_host: Callable[[], str]
 ) -> tuple[dict[str, str], dict[str, str]]:
     """Return the configs by name, and the source of each, for error messages."""
+    for text in (*arguments.set, arguments.host, arguments.advertise, getattr(arguments, "cluster_id", None)):
+        if text is not None and not is_text(text):
+            raise UsageError(f"{os.fsencode(text)!r} is not valid UTF-8")
     settings = _defaults()
     sources: dict[str, str] = {}
     if arguments.file is not None:

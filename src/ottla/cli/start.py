@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Self
 
 from ottla import __version__
+from ottla.cli.errors import print_error
 from ottla.cli.output import ProgressBar
 from ottla.cli.settings import DEFAULT_DATA, DEFAULT_HOST, DEFAULT_PORT, UsageError, node_settings
 from ottla.metadata.configs import InvalidConfig
@@ -37,10 +38,10 @@ def start(arguments: argparse.Namespace) -> int:
             config = node_config(settings, sources=sources, cluster_id=arguments.cluster_id)
             _run(config, is_ephemeral=arguments.ephemeral, remove=remove, log_level=arguments.log_level)
     except UsageError as error:
-        print(f"ottla: {error}", file=sys.stderr)
+        print_error(str(error))
         return 2
     except (ConfigError, InvalidConfig, StartError, OSError) as error:
-        print(f"ottla: {error}", file=sys.stderr)
+        print_error(str(error))
         return 1
     return 0
 

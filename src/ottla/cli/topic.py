@@ -10,6 +10,7 @@ from ottla.cli.errors import CliError, require_topics
 from ottla.cli.options import Configs, DryRun, Topic, Topics, Yes, confirm_or_fail, parse_assignments
 from ottla.cli.output import print_json, print_table
 from ottla.cli.session import Session
+from ottla.cli.usage import new_group
 
 if TYPE_CHECKING:
     from ottla.client import Admin
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
     Ends = dict[TopicPartition, OffsetInfo]
 
-app = typer.Typer(no_args_is_help=True, help="Create, list, describe, alter and delete topics.")
+app = new_group("Create, list, describe, alter and delete topics.")
 
 NewTopics = Annotated[list[str], typer.Argument(metavar="TOPIC...", help="Topic names.")]
 PartitionCount = Annotated[

@@ -4,15 +4,20 @@ import os
 import pathlib
 import pty
 import re
+import shlex
 import signal
 import subprocess
 import sys
+from typing import Any
 
 import pytest
+import typer
 
-from ottla.cli.app import USAGE_ERROR_TYPE
+from ottla.cli.app import build
 from ottla.cli.command_table import BUILTIN_COMMANDS, LAZY_COMMANDS
-from ottla.cli.main import main
+from ottla.cli.examples import EXAMPLES
+from ottla.cli.main import ALL_COMMANDS, main
+from ottla.cli.usage import USAGE_ERROR_TYPE
 from ottla.testing.broker import Broker
 
 ROOT = pathlib.Path(__file__).parents[3]
@@ -35,7 +40,7 @@ def test_start_does_not_import_other_commands(arguments: list[str]) -> None:
 
 def test_node_does_not_import_typer_or_rich() -> None:
     program = (
-        "import sys\nimport ottla.cli.start, ottla.node.main\nfrom ottla.cli.main import make_parser\n"
+        "import sys\nimport ottla.cli.start, ottla.node.main\nfrom ottla.cli.main import make_parsers\n"
         "print([name for name in sys.modules if name.split('.')[0] in ('typer', 'rich', 'click', 'pydantic')])"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
@@ -49,29 +54,81 @@ def test_every_command_has_help(name: str, capsys: pytest.CaptureFixture[str]) -
 
 
 def test_help_lists_all_commands(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        main(["--help"])
-    shown = capsys.readouterr().out
-    listed = re.findall(r"^    ([a-z]+)\s+(\S+)", shown, re.MULTILINE)
+    assert main(["--help"]) == 0
+    shown = capsys.readouterr().out.partition("Options:")[0]
+    listed = re.findall(r"^  ([a-z]+)\s+(\S+)", shown, re.MULTILINE)
     summaries = {**BUILTIN_COMMANDS, **{name: spec.summary for name, spec in LAZY_COMMANDS.items()}}
-    assert listed == [(name, summary.split()[0]) for name, summary in summaries.items()]
+    assert listed == [(name, summary.split()[0].capitalize()) for name, summary in summaries.items()]
 
 
 @pytest.mark.parametrize(
     ("line", "message", "see"),
     [
-        ("topic list --nothing", "No such option: --nothing", "ottla topic list"),
-        ("topic describe", "Missing argument 'TOPIC...'", "ottla topic describe"),
-        ("topic make x", "No such command 'make'.", "ottla topic"),
+        ("strat", "no command 'strat'\n       Did you mean start?", "ottla"),
+        ("--nothing", "no option '--nothing'", "ottla"),
+        ("topic list --nothing", "no option --nothing", "ottla topic list"),
+        ("topic list --jsn", "no option --jsn\n       Did you mean --json?", "ottla topic list"),
+        ("topic list x y", "unexpected argument: x y", "ottla topic list"),
+        ("topic describe", "missing TOPIC...", "ottla topic describe"),
+        ("topic make x", "no command 'make'", "ottla topic"),
+        ("topic creat x", "no command 'creat'\n       Did you mean create?", "ottla topic"),
+        ("topic create x --json=3", "--json does not take a value", "ottla topic"),
+        ("topic create x --partitions", "--partitions needs a value", "ottla topic"),
+        ("topic create x --partitions many", "--partitions: 'many' is not a whole number", "ottla topic create"),
+        ("topic create x --partitions 0", "--partitions: must be at least 1, got 0", "ottla topic create"),
+        ("topic list --timeout soon", "--timeout: 'soon' is not a number", "ottla topic list"),
+        ("completion", "missing SHELL", "ottla completion"),
+        ("completion csh", "SHELL: 'csh' is not one of bash, zsh, fish, powershell", "ottla completion"),
+        ("start --prot 1", "no option --prot\n       Did you mean --port?", "ottla start"),
+        ("start --port", "--port needs a value", "ottla start"),
+        ("start --port x", "--port: 'x' is not a port number from 0 to 65535", "ottla start"),
+        ("start --ephemeral=1", "--ephemeral does not take a value", "ottla start"),
+        ("start --ephemeral --data x", "--data: cannot be combined with --ephemeral", "ottla start"),
+        ("start --log-level x", "--log-level: 'x' is not one of debug, info, warning, error", "ottla start"),
+        ("start a b", "unexpected argument: b", "ottla start"),
     ],
 )
 def test_usage_errors(line: str, message: str, see: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(line.split()) == 2
     output = capsys.readouterr()
-    assert output.out == ""
-    first, second = output.err.splitlines()
-    assert first.startswith(f"ottla: {message.rstrip('.')}")
-    assert second == f"       see: {see} --help"
+    assert (output.out, output.err) == ("", f"ottla: {message}\n       see: {see} --help\n")
+
+
+def command_parsers() -> list[tuple[str, Any]]:
+    """Return the path and the typer command of all commands."""
+    root: Any = typer.main.get_command(build(ALL_COMMANDS))
+    found: list[tuple[str, Any]] = []
+    for name, command in root.commands.items():
+        below = getattr(command, "commands", {"": command})
+        found += [(f"{name} {each}".strip(), below[each]) for each in below]
+    return found
+
+
+@pytest.mark.parametrize(("path", "command"), command_parsers(), ids=[path for path, _ in command_parsers()])
+def test_help_has_one_style_and_two_examples(path: str, command: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*path.split(), "--help"]) == 0
+    shown = capsys.readouterr().out
+    usage, *sections = re.split(r"\n\n(?=[A-Z][a-z ]+:\n)", shown)
+    assert re.match(rf"Usage: ottla {path}( \[?[A-Z.a-z/=]+\]?(\.\.\.)?)* \[OPTIONS\]\n\n[A-Z]", usage)
+    titles = [each.partition(":")[0] for each in sections]
+    allowed = ["Arguments", "Options", "Connection and output options", "Examples"]
+    assert titles == [each for each in allowed if each in titles]
+    assert not re.search(r"<\w+>|\[x[<>]|\{[A-Z]|[┌╭│]", shown.replace("{TOPIC", ""))
+    examples = sections[-1].splitlines()[1:]
+    assert len(examples) >= 2
+    assert all(f"ottla {path.split()[0]}" in line or "ottla --version" in line for line in examples)
+
+
+@pytest.mark.parametrize(("path", "command"), command_parsers(), ids=[path for path, _ in command_parsers()])
+def test_examples_are_valid(path: str, command: Any) -> None:
+    for line in EXAMPLES[path].splitlines():
+        words = shlex.split(line, comments=True)
+        if line.startswith("eval") or words == ["ottla", "--version"]:
+            continue
+        at = max(index for index, word in enumerate(words) if word == "ottla") + 1 + len(path.split())
+        assert words[at - len(path.split()) : at] == path.split(), line
+        arguments = words[at : words.index(">") if ">" in words else None]
+        command.make_context(path, arguments).close()
 
 
 def test_typer_usage_errors_have_the_expected_attributes() -> None:
