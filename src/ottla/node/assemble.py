@@ -350,7 +350,7 @@ def _log_directories(storage: Storage, config: NodeConfig) -> list[LogDirectory]
 
 
 async def _listen(server: Server, listeners: tuple[ListenerConfig, ...]) -> list[Endpoint]:
-    """Bind the addresses, so that an address error is raised before log recovery. Connections wait for `Server.open`."""
+    """Bind the addresses, so that an address error precedes log recovery. Connections wait for `Server.open`."""
     endpoints = []
     for listener in listeners:
         try:

@@ -209,7 +209,7 @@ class ReplicaMover:
             return await self._broker.workers.run(cold.retry)
 
     async def _switch_over(self, move: ReplicaMove) -> None:
-        """Report the directory to the controller; then copy the rest and switch over within one event-loop iteration."""
+        """Report the directory to the controller; copy the rest and switch over within one event-loop iteration."""
         assert move.log is not None
         broker, partition, target = self._broker, move.partition, move.log
         assert move.directory.directory_id is not None
