@@ -128,12 +128,7 @@ def read_rows(found: Payloads) -> Rows:
     """Locate the records. Raises CorruptSegment if they do not fill their batches."""
     octets = found.octets
     try:
-        starts = find_starts(
-            memoryview(octets),  # type: ignore[arg-type]
-            found.starts.tolist(),
-            found.ends.tolist(),
-            found.counts.tolist(),
-        )
+        starts = find_starts(memoryview(octets), found.starts, found.ends, found.counts)  # type: ignore[arg-type]
         head = read_head_fields(octets, starts)
     except MalformedMessage as error:
         raise CorruptSegment(f"batches from offset {int(found.base_offsets[0])} on: {error}") from error

@@ -304,7 +304,7 @@ def decode_rows(
     """Decode the records of batches: rows of the table whose payloads are at `starts` to `ends` of the data."""
     octets = np.frombuffer(data, np.uint8)
     count, is_append_time, partition_of_batch = table.count[rows], table.is_append_time[rows], table.partition[rows]
-    positions = find_starts(data, starts.tolist(), ends.tolist(), count.tolist())
+    positions = find_starts(data, starts, ends, count)
     batch_of_row = np.repeat(np.arange(len(rows)), count)
     head = read_head_fields(octets, positions)
     body = read_body_fields(octets, head.after_offset)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ottla.wire.column_fields import each_header, read_body_fields, read_head_fields
 from ottla.wire.errors import MalformedMessage
-from ottla.wire.record_boundaries import FastPathMiss, find_starts, guess_boundaries, prefix_sizes
+from ottla.wire.record_boundaries import FastPathMiss, follow_lengths, guess_boundaries, is_guessable, prefix_sizes
 from ottla.wire.record_scan import RecordStats
 from ottla.wire.uniform_records import collect_stats_uniform, may_be_uniform
 
@@ -60,17 +60,20 @@ def _stats_of_mixed(
 
     try:
         bounds = guess_boundaries(np, data, record_count, same_timestamp=same_timestamp)
+        may_be_plain = True
     except FastPathMiss:
-        if record_count < COLUMNS_MIN:
-            raise
-        starts = find_starts(data, (0,), (len(data),), (record_count,), may_guess=False)
+        if record_count < COLUMNS_MIN and data[-1]:
+            raise  # the last record has headers, as all of them probably have
+        starts = follow_lengths(data, (0,), (len(data),), (record_count,), may_guess=False)
         bounds = np.append(starts, len(data))
-    else:
+        may_be_plain = is_guessable(np, data, bounds)
+    if may_be_plain:
         try:
             return collect_stats_plain(np, data, bounds)
         except (FastPathMiss, IndexError):
-            if record_count < COLUMNS_MIN:
-                raise
+            pass
+    if record_count < COLUMNS_MIN:
+        raise FastPathMiss
     return _column_stats(np, data, bounds, check_offsets=check_offsets)
 
 
@@ -99,9 +102,9 @@ def collect_stats_plain(np: Any, data: bytes | memoryview, bounds: Column) -> Re
     """Return the stats of plain records: no headers, keys all null or all of one length, offset deltas 0, 1, 2, ...,
     timestamp deltas of one byte. Raises FastPathMiss if they are not.
 
-    `bounds` are guessed, which proves that the byte before each of them, the header count, is 0, and that lengths take
-    one or two bytes, as few as possible. The eight bytes after the length, which hold all fields before the value, are
-    compared with what they are in such records.
+    `bounds` are guessed, or guessable, which proves that the byte before each of them, the header count, is 0, and that
+    lengths take one or two bytes, as few as possible. The eight bytes after the length, which hold all fields before
+    the value, are compared with what they are in such records.
     """
     end, starts = len(data), bounds[:-1]
     sizes = bounds[1:] - starts
