@@ -65,7 +65,7 @@ def followed_by(more: bytes) -> Corruption:
 
 
 CORRUPTIONS: dict[str, Corruption] = {
-    "checksum": put(CRC_AT, ">I", 1, checked=False),
+    "bad checksum": put(CRC_AT, ">I", 1, checked=False),
     "magic 0": put(MAGIC_AT, ">b", 0),
     "magic 1": put(MAGIC_AT, ">b", 1),
     "magic 3": put(MAGIC_AT, ">b", 3),
@@ -74,53 +74,53 @@ CORRUPTIONS: dict[str, Corruption] = {
     "base offset -1": put(0, ">q", -1, checked=False),
     "length too small": put(LENGTH_AT, ">i", 10, checked=False),
     "length too large": put(LENGTH_AT, ">i", 10_000, checked=False),
-    "length one too small": put(LENGTH_AT, ">i", 70, checked=False),
-    "length negative": put(LENGTH_AT, ">i", -1, checked=False),
-    "cut by one byte": trimmed(1),
-    "cut to its header": lambda batch: batch[:RECORDS_AT],
-    "cut inside its header": lambda batch: batch[:30],
-    "cut to ten bytes": lambda batch: batch[:10],
-    "junk behind it": followed_by(b"junk"),
-    "much junk behind it": followed_by(b"\x01" * 100),
-    "another batch behind it": followed_by(bytes(build_batch(records(2)))),
-    "half a batch behind it": followed_by(bytes(build_batch(records(2))[:70])),
+    "length too small by one": put(LENGTH_AT, ">i", 70, checked=False),
+    "negative length": put(LENGTH_AT, ">i", -1, checked=False),
+    "truncated by a byte": trimmed(1),
+    "truncated to the header": lambda batch: batch[:RECORDS_AT],
+    "truncated inside the header": lambda batch: batch[:30],
+    "truncated to ten bytes": lambda batch: batch[:10],
+    "then four bytes of garbage": followed_by(b"junk"),
+    "then 100 bytes of garbage": followed_by(b"\x01" * 100),
+    "then a batch": followed_by(bytes(build_batch(records(2)))),
+    "then half a batch": followed_by(bytes(build_batch(records(2))[:70])),
     "leader epoch 7": put(12, ">i", 7, checked=False),
     "count too small": put(COUNT_AT, ">i", 2),
     "count too large": put(COUNT_AT, ">i", 4),
-    "count zero": put(COUNT_AT, ">i", 0),
-    "count negative": put(COUNT_AT, ">i", -1),
+    "count 0": put(COUNT_AT, ">i", 0),
+    "count -1": put(COUNT_AT, ">i", -1),
     "last offset delta too small": put(LAST_OFFSET_DELTA_AT, ">i", 1),
     "last offset delta too large": put(LAST_OFFSET_DELTA_AT, ">i", 10),
-    "last offset delta negative": put(LAST_OFFSET_DELTA_AT, ">i", -1),
+    "last offset delta -1": put(LAST_OFFSET_DELTA_AT, ">i", -1),
     "codec 5": put(ATTRIBUTES_AT, ">h", 5),
     "codec 7": put(ATTRIBUTES_AT, ">h", 7),
-    "gzip that is none": with_payload(b"this is not gzip", 1),
-    "snappy that is none": with_payload(b"this is not snappy", 2),
-    "lz4 that is none": with_payload(b"this is not lz4 at all", 3),
-    "zstd that is none": with_payload(b"this is not zstd", 4),
-    "marked as control": put(ATTRIBUTES_AT, ">h", 0x20),
-    "marked as transactional": put(ATTRIBUTES_AT, ">h", 0x10),
-    "marked with the broker's time": put(ATTRIBUTES_AT, ">h", 0x08),
-    "marked with unused bits": put(ATTRIBUTES_AT, ">h", 0x80),
-    "marked with a delete horizon": put(ATTRIBUTES_AT, ">h", 0x40),
+    "invalid gzip data": with_payload(b"this is not gzip", 1),
+    "invalid snappy data": with_payload(b"this is not snappy", 2),
+    "invalid lz4 data": with_payload(b"this is not lz4 at all", 3),
+    "invalid zstd data": with_payload(b"this is not zstd", 4),
+    "control attribute": put(ATTRIBUTES_AT, ">h", 0x20),
+    "transactional attribute": put(ATTRIBUTES_AT, ">h", 0x10),
+    "log append time attribute": put(ATTRIBUTES_AT, ">h", 0x08),
+    "unused attribute bit": put(ATTRIBUTES_AT, ">h", 0x80),
+    "delete horizon attribute": put(ATTRIBUTES_AT, ">h", 0x40),
     "max timestamp too small": put(MAX_TIMESTAMP_AT, ">q", START_MS),
     "max timestamp too large": put(MAX_TIMESTAMP_AT, ">q", START_MS + 1_000_000),
-    "max timestamp none": put(MAX_TIMESTAMP_AT, ">q", -1),
-    "base timestamp none": put(BASE_TIMESTAMP_AT, ">q", -1),
+    "max timestamp -1": put(MAX_TIMESTAMP_AT, ">q", -1),
+    "base timestamp -1": put(BASE_TIMESTAMP_AT, ">q", -1),
     "producer id without an epoch": put(PRODUCER_ID_AT, ">q", 5),
     "producer epoch without an id": put(PRODUCER_ID_AT + 8, ">h", 0),
     "sequence without a producer": put(PRODUCER_ID_AT + 10, ">i", 0),
-    "a record longer than its batch": put_byte_in_records(0, 0x7E),
-    "a record of negative length": put_byte_in_records(0, 0x01),
-    "a record with attributes": put_byte_in_records(1, 0x01),
-    "offset delta of the first record": put_byte_in_records(3, 0x08),
-    "a key of length -2": put_byte_in_records(4, 0x03),
-    "a key longer than its record": put_byte_in_records(4, 0x7E),
+    "record longer than the batch": put_byte_in_records(0, 0x7E),
+    "record of negative length": put_byte_in_records(0, 0x01),
+    "record with attributes": put_byte_in_records(1, 0x01),
+    "wrong offset delta of the first record": put_byte_in_records(3, 0x08),
+    "key length -2": put_byte_in_records(4, 0x03),
+    "key longer than the record": put_byte_in_records(4, 0x7E),
 }
-STAMPS = {"far ahead": FAR_MS, "none": -1, "negative": -5, "zero": 0}
+TIMESTAMPS = {"far in the future": FAR_MS, "-1": -1, "-5": -5, "0": 0}
 
 
-def stamped(timestamp: int, codec: int = 0) -> Batch:
+def with_timestamp(timestamp: int, codec: int = 0) -> Batch:
     return Batch([Record(0, timestamp, b"k", b"v")], codec=codec)
 
 
@@ -144,34 +144,42 @@ def mixed(codec: int) -> Batch:
 
 CASES = [
     *(
-        Case(what, (produce(Batch(records(3), corrupt=corrupt)), END_OFFSET), ONE, versions=(3, 12, 13))
-        for what, corrupt in CORRUPTIONS.items()
+        Case(description, (produce(Batch(records(3), corrupt=corrupt)), END_OFFSET), ONE, versions=(3, 12, 13))
+        for description, corrupt in CORRUPTIONS.items()
     ),
     *(
-        Case(f"timestamp {what}", (produce(stamped(stamp)), END_OFFSET), ONE, versions=(3, 13))
-        for what, stamp in STAMPS.items()
+        Case(f"timestamp {description}", (produce(with_timestamp(timestamp)), END_OFFSET), ONE, versions=(3, 13))
+        for description, timestamp in TIMESTAMPS.items()
     ),
     *(
-        Case(f"timestamp {what}, compressed", (produce(stamped(stamp, 1)), END_OFFSET), ONE, versions=(13,))
-        for what, stamp in STAMPS.items()
+        Case(
+            f"timestamp {description}, compressed",
+            (produce(with_timestamp(timestamp, 1)), END_OFFSET),
+            ONE,
+            versions=(13,),
+        )
+        for description, timestamp in TIMESTAMPS.items()
     ),
     Case(
-        "timestamp too far back for the topic", (produce(Batch(records(3))), END_OFFSET), STRICT, versions=(3, 7, 8, 13)
+        "timestamp before message.timestamp.before.max.ms",
+        (produce(Batch(records(3))), END_OFFSET),
+        STRICT,
+        versions=(3, 7, 8, 13),
     ),
     Case(
-        "timestamp too far ahead does not matter with the broker's time",
-        (produce(stamped(FAR_MS)),),
+        "timestamp far in the future, log append time",
+        (produce(with_timestamp(FAR_MS)),),
         (NewTopic("a", 1, {"message.timestamp.type": "LogAppendTime"}),),
         versions=(3, 13),
     ),
-    Case("offset deltas in disorder", (produce(mixed(0)), END_OFFSET), ONE, versions=(3, 13)),
+    Case("repeated offset delta", (produce(mixed(0)), END_OFFSET), ONE, versions=(3, 13)),
     *(
-        Case(f"offset deltas in disorder, codec {codec}", (produce(mixed(codec)), END_OFFSET), ONE, versions=(7, 13))
+        Case(f"repeated offset delta, codec {codec}", (produce(mixed(codec)), END_OFFSET), ONE, versions=(7, 13))
         for codec in (1, 2, 3, 4)
     ),
-    Case("a control batch", (produce(Batch(MARKER, is_control=True)), END_OFFSET), ONE, versions=(3, 13)),
+    Case("control batch", (produce(Batch(MARKER, is_control=True)), END_OFFSET), ONE, versions=(3, 13)),
     Case(
-        "junk behind a batch is not kept",
+        "garbage after a batch is not stored",
         (produce(Batch(records(2), corrupt=followed_by(b"junk"))), READ_BACK),
         ONE,
         versions=(13,),

@@ -1,4 +1,4 @@
-"""A case of the catalog: plain data, with placeholders for what only a run knows.
+"""A case of the catalog: plain data, with placeholders for values that only a run knows.
 
 A case makes one request in all versions that support it. Topic and group names are written `$a`, `$b`, ..., member ids
 that the broker assigned `@a`, `@b`, ... A run makes names unique and restores the placeholders in the response, so the
@@ -52,7 +52,7 @@ class Call:
     on: str = ""
     """Name of the connection."""
     member: str | None = None
-    """The response's member id is `@member` from here on."""
+    """The response's member id can be written `@member` from here on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,12 +135,12 @@ class Case:
         if self.versions is not None:
             return self.versions
         first = next(step.request for step in self.steps if isinstance(step, Call))
-        assert isinstance(first, Message), f"{self.name}: say the versions"
+        assert isinstance(first, Message), f"{self.name}: versions are required"
         return range(type(first).MIN_VERSION, type(first).MAX_VERSION + 1)
 
 
 def described_topic(name: str, partitions: int) -> Call:
-    """Return the topic's metadata once it has so many partitions, or with 0 once it is deleted."""
+    """Return the topic's metadata once it has `partitions` partitions, or, if that is 0, once it is deleted."""
 
     def is_applied(response: Any) -> bool:
         topic = response.topics[0]

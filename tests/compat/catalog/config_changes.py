@@ -1,6 +1,4 @@
-"""AlterConfigs and IncrementalAlterConfigs of topics, brokers, groups and client metrics, and what is described
-afterwards.
-"""
+"""AlterConfigs and IncrementalAlterConfigs of topics, brokers, groups and client metrics; DescribeConfigs afterwards."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -26,8 +24,8 @@ def replaced(
 
 def changed(*changes: Change, kind: int = TOPIC, name: str = "$a") -> incremental_alter_configs.AlterConfigsResource:
     entries = [
-        incremental_alter_configs.AlterableConfig(name=key, config_operation=what, value=value)
-        for key, what, value in changes
+        incremental_alter_configs.AlterableConfig(name=key, config_operation=operation, value=value)
+        for key, operation, value in changes
     ]
     return incremental_alter_configs.AlterConfigsResource(resource_type=kind, resource_name=name, configs=entries)
 
@@ -59,40 +57,42 @@ def described(
 
 REPLACING = [
     Case("replace one", (replace(replaced({"segment.bytes": "2000000"})), described(segment_bytes="2000000")), OWN),
-    Case("replace by none", (replace(replaced({})), described(retention_ms="604800000")), OWN),
+    Case("replace with no configs", (replace(replaced({})), described(retention_ms="604800000")), OWN),
     Case(
-        "replace, only checked", (replace(replaced({"segment.bytes": "2000000"}), validate_only=True), described()), OWN
+        "replace, validate only",
+        (replace(replaced({"segment.bytes": "2000000"}), validate_only=True), described()),
+        OWN,
     ),
-    Case("replace by a wrong value", (replace(replaced({"segment.bytes": "many"})), described()), OWN),
-    Case("replace by a value out of range", (replace(replaced({"segment.bytes": "-1"})), described()), OWN),
-    Case("replace an unknown one", (replace(replaced({"no.such.config": "1"})), described()), OWN),
-    Case("replace by null", (replace(replaced({"segment.bytes": None})), described()), OWN),
-    Case("replace of an unknown topic", (replace(replaced({"segment.bytes": "2000000"}, name="$no")),)),
-    Case("replace of an invalid name", (replace(replaced({"segment.bytes": "2000000"}, name="a/b")),)),
-    Case("replace of an empty name", (replace(replaced({"segment.bytes": "2000000"}, name="")),)),
-    Case("replace of nothing", (replace(),)),
+    Case("replace, invalid value", (replace(replaced({"segment.bytes": "many"})), described()), OWN),
+    Case("replace, value out of range", (replace(replaced({"segment.bytes": "-1"})), described()), OWN),
+    Case("replace, unknown config", (replace(replaced({"no.such.config": "1"})), described()), OWN),
+    Case("replace, null value", (replace(replaced({"segment.bytes": None})), described()), OWN),
+    Case("replace, unknown topic", (replace(replaced({"segment.bytes": "2000000"}, name="$no")),)),
+    Case("replace, invalid topic name", (replace(replaced({"segment.bytes": "2000000"}, name="a/b")),)),
+    Case("replace, empty topic name", (replace(replaced({"segment.bytes": "2000000"}, name="")),)),
+    Case("replace, empty request", (replace(),)),
     Case(
-        "replace of two topics, one of them unknown",
+        "replace, two topics, one unknown",
         (replace(replaced({"segment.bytes": "2000000"}), replaced({}, name="$no")), described(segment_bytes="2000000")),
         OWN,
     ),
     Case(
-        "replace of an unknown type",
+        "replace, unknown resource type",
         (replace(replaced({}, kind=3)), replace(replaced({}, kind=0)), replace(replaced({}, kind=99))),
     ),
-    Case("replace of a logger", (replace(replaced({"a": "INFO"}, kind=BROKER_LOGGER, name="1")),)),
-    Case("replace of a broker that is no number", (replace(replaced({}, kind=BROKER, name="one")),)),
-    Case("replace of an unknown broker", (replace(replaced({}, kind=BROKER, name="77")),)),
+    Case("replace, broker logger", (replace(replaced({"a": "INFO"}, kind=BROKER_LOGGER, name="1")),)),
+    Case("replace, broker id not a number", (replace(replaced({}, kind=BROKER, name="one")),)),
+    Case("replace, unknown broker", (replace(replaced({}, kind=BROKER, name="77")),)),
     Case(
-        "replace of a broker, only checked",
+        "replace, broker config, validate only",
         (replace(replaced({"log.cleaner.threads": "2"}, kind=BROKER, name="1"), validate_only=True),),
     ),
     Case(
-        "replace of a broker's fixed config, only checked",
+        "replace, read-only broker config, validate only",
         (replace(replaced({"num.partitions.x": "2", "broker.id": "2"}, kind=BROKER, name="1"), validate_only=True),),
     ),
     Case(
-        "replace of a group",
+        "replace, group config",
         (
             replace(replaced({"consumer.session.timeout.ms": "50000"}, kind=GROUP, name="$g")),
             described(["consumer.session.timeout.ms"], GROUP, "$g", consumer_session_timeout_ms="50000"),
@@ -100,7 +100,7 @@ REPLACING = [
         ),
     ),
     Case(
-        "replace of client metrics",
+        "replace, client metrics config",
         (
             replace(replaced({"interval.ms": "60000"}, kind=CLIENT_METRICS, name="$m")),
             described(["interval.ms", "metrics"], CLIENT_METRICS, "$m", interval_ms="60000"),
@@ -117,9 +117,9 @@ CHANGING = [
         OWN,
     ),
     Case(
-        "set, only checked", (change(changed(("segment.bytes", SET, "2000000")), validate_only=True), described()), OWN
+        "set, validate only", (change(changed(("segment.bytes", SET, "2000000")), validate_only=True), described()), OWN
     ),
-    Case("set as it is", (change(changed(("retention.ms", SET, "1000000"))), described()), OWN),
+    Case("set to the current value", (change(changed(("retention.ms", SET, "1000000"))), described()), OWN),
     Case("delete one", (change(changed(("retention.ms", DELETE, None))), described(retention_ms="604800000")), OWN),
     Case(
         "delete one, with a value",
@@ -127,13 +127,15 @@ CHANGING = [
         OWN,
     ),
     Case("delete one that is not set", (change(changed(("segment.bytes", DELETE, None))), described()), OWN),
-    Case("delete an unknown one", (change(changed(("no.such.config", DELETE, None))), described()), OWN),
+    Case("delete an unknown config", (change(changed(("no.such.config", DELETE, None))), described()), OWN),
     Case(
         "append",
         (change(changed(("cleanup.policy", APPEND, "delete"))), described(cleanup_policy="compact,delete")),
         OWN,
     ),
-    Case("append what is there", (change(changed(("cleanup.policy", APPEND, "compact"))), described()), OWN),
+    Case(
+        "append a value that is in the list", (change(changed(("cleanup.policy", APPEND, "compact"))), described()), OWN
+    ),
     Case(
         "subtract",
         (
@@ -144,50 +146,54 @@ CHANGING = [
         ),
         OWN,
     ),
-    Case("subtract what is not there", (change(changed(("cleanup.policy", SUBTRACT, "delete"))), described()), OWN),
+    Case(
+        "subtract a value that is not in the list",
+        (change(changed(("cleanup.policy", SUBTRACT, "delete"))), described()),
+        OWN,
+    ),
     Case("subtract all", (change(changed(("cleanup.policy", SUBTRACT, "compact"))),), OWN),
-    Case("append to what is no list", (change(changed(("retention.ms", APPEND, "1"))), described()), OWN),
+    Case("append to a config that is not a list", (change(changed(("retention.ms", APPEND, "1"))), described()), OWN),
     Case("append null", (change(changed(("cleanup.policy", APPEND, None))), described()), OWN),
     Case("set null", (change(changed(("segment.bytes", SET, None))), described()), OWN),
     Case("set an empty value", (change(changed(("segment.bytes", SET, ""))), described()), OWN),
-    Case("set a wrong value", (change(changed(("segment.bytes", SET, "many"))), described()), OWN),
-    Case("set an unknown one", (change(changed(("no.such.config", SET, "1"))), described()), OWN),
+    Case("set an invalid value", (change(changed(("segment.bytes", SET, "many"))), described()), OWN),
+    Case("set an unknown config", (change(changed(("no.such.config", SET, "1"))), described()), OWN),
     Case(
-        "set one right and one wrong",
+        "set a valid and an invalid config",
         (change(changed(("segment.bytes", SET, "2000000"), ("retention.ms", SET, "x"))), described()),
         OWN,
     ),
     Case(
-        "set one twice",
+        "set the same config twice",
         (change(changed(("segment.bytes", SET, "2000000"), ("segment.bytes", SET, "3000000"))), described()),
         OWN,
     ),
     Case(
-        "an unknown operation",
+        "unknown operation",
         (change(changed(("segment.bytes", 4, "2000000"))), change(changed(("segment.bytes", -1, "2"))), described()),
         OWN,
     ),
-    Case("change nothing", (change(),)),
-    Case("change nothing of a topic", (change(changed()), described()), OWN),
-    Case("change an unknown topic", (change(changed(("segment.bytes", SET, "2000000"), name="$no")),)),
-    Case("change an invalid name", (change(changed(("segment.bytes", SET, "2000000"), name="a/b")),)),
-    Case("change an empty name", (change(changed(("segment.bytes", SET, "2000000"), name="")),)),
+    Case("change, empty request", (change(),)),
+    Case("change, topic without changes", (change(changed()), described()), OWN),
+    Case("change, unknown topic", (change(changed(("segment.bytes", SET, "2000000"), name="$no")),)),
+    Case("change, invalid topic name", (change(changed(("segment.bytes", SET, "2000000"), name="a/b")),)),
+    Case("change, empty topic name", (change(changed(("segment.bytes", SET, "2000000"), name="")),)),
     Case(
-        "change a topic twice",
+        "change, same topic twice",
         (change(changed(("segment.bytes", SET, "2000000")), changed(("retention.ms", SET, "1"))), described()),
         OWN,
     ),
     Case(
-        "change two topics, one of them unknown",
+        "change, two topics, one unknown",
         (
             change(changed(("segment.bytes", SET, "2000000")), changed(("retention.ms", SET, "1"), name="$no")),
             described(segment_bytes="2000000"),
         ),
         OWN,
     ),
-    Case("change an unknown type", (change(changed(kind=3)), change(changed(kind=0)), change(changed(kind=99)))),
+    Case("change, unknown resource type", (change(changed(kind=3)), change(changed(kind=0)), change(changed(kind=99)))),
     Case(
-        "change a broker",
+        "change, broker config",
         (
             change(changed(("log.message.timestamp.before.max.ms", SET, "777777777777"), kind=BROKER, name="1")),
             described(
@@ -197,7 +203,7 @@ CHANGING = [
         ),
     ),
     Case(
-        "change all brokers",
+        "change, cluster-wide broker config",
         (
             change(changed(("log.message.timestamp.before.max.ms", SET, "777777777777"), kind=BROKER, name="")),
             described(
@@ -206,20 +212,20 @@ CHANGING = [
             change(changed(("log.message.timestamp.before.max.ms", DELETE, None), kind=BROKER, name="")),
         ),
     ),
-    Case("change an unknown broker", (change(changed(("log.cleaner.threads", SET, "2"), kind=BROKER, name="77")),)),
+    Case("change, unknown broker", (change(changed(("log.cleaner.threads", SET, "2"), kind=BROKER, name="77")),)),
     Case(
-        "change a broker that is no number",
+        "change, broker id not a number",
         (change(changed(("log.cleaner.threads", SET, "2"), kind=BROKER, name="one")),),
     ),
     Case(
-        "change a broker's fixed config",
+        "change, read-only broker config",
         (
             change(changed(("broker.id", SET, "2"), kind=BROKER, name="1")),
             change(changed(("process.roles", SET, "broker"), kind=BROKER, name="1")),
         ),
     ),
     Case(
-        "change a broker to a wrong value",
+        "change, broker config, invalid value",
         (
             change(changed(("log.cleaner.threads", SET, "x"), kind=BROKER, name="1")),
             change(changed(("log.cleaner.threads", SET, "0"), kind=BROKER, name="1")),
@@ -227,18 +233,20 @@ CHANGING = [
         ),
     ),
     Case(
-        "set one broker's for all",
+        "per-broker config set cluster-wide",
         (change(changed(("listener.name.x.ssl.keystore.type", SET, "JKS"), kind=BROKER, name="")),),
     ),
     Case(
-        "append to a broker's list, only checked",
+        "append to a broker config, validate only",
         (change(changed(("log.cleanup.policy", APPEND, "compact"), kind=BROKER, name="1"), validate_only=True),),
     ),
-    Case("change a logger of another broker", (change(changed(("root", SET, "INFO"), kind=BROKER_LOGGER, name="77")),)),
-    Case("change a logger of no broker", (change(changed(("root", SET, "INFO"), kind=BROKER_LOGGER, name="")),)),
-    Case("change an unknown logger", (change(changed(("no.such.logger", SET, "INFO"), kind=BROKER_LOGGER, name="1")),)),
     Case(
-        "change a group",
+        "change, logger of an unknown broker", (change(changed(("root", SET, "INFO"), kind=BROKER_LOGGER, name="77")),)
+    ),
+    Case("change, logger without a broker id", (change(changed(("root", SET, "INFO"), kind=BROKER_LOGGER, name="")),)),
+    Case("change, unknown logger", (change(changed(("no.such.logger", SET, "INFO"), kind=BROKER_LOGGER, name="1")),)),
+    Case(
+        "change, group config",
         (
             change(changed(("consumer.session.timeout.ms", SET, "50000"), kind=GROUP, name="$g")),
             described(["consumer.session.timeout.ms"], GROUP, "$g", consumer_session_timeout_ms="50000"),
@@ -246,7 +254,7 @@ CHANGING = [
         ),
     ),
     Case(
-        "change a group wrongly",
+        "change, group config, invalid",
         (
             change(changed(("consumer.session.timeout.ms", SET, "1"), kind=GROUP, name="$g")),
             change(changed(("no.such.config", SET, "1"), kind=GROUP, name="$g")),
@@ -254,7 +262,7 @@ CHANGING = [
         ),
     ),
     Case(
-        "change client metrics wrongly",
+        "change, client metrics config, invalid",
         (
             change(changed(("interval.ms", SET, "1"), kind=CLIENT_METRICS, name="$m")),
             change(changed(("no.such.config", SET, "1"), kind=CLIENT_METRICS, name="$m")),

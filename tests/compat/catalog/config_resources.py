@@ -35,11 +35,11 @@ CASES = [
     Case("brokers", (of(BROKER),), versions=(1,)),
     Case("loggers", (of(BROKER_LOGGER),), versions=(1,)),
     Case("brokers and loggers", (of(BROKER, BROKER_LOGGER),), versions=(1,)),
-    Case("brokers twice", (of(BROKER, BROKER),), versions=(1,)),
-    Case("an unknown type", (of(3), of(0), of(99), of(-1)), versions=(1,)),
-    Case("a known and an unknown type", (of(BROKER, 3),), versions=(1,)),
+    Case("same type twice", (of(BROKER, BROKER),), versions=(1,)),
+    Case("unknown type", (of(3), of(0), of(99), of(-1)), versions=(1,)),
+    Case("known and unknown type", (of(BROKER, 3),), versions=(1,)),
     Case("topics", (of(TOPIC),), (NewTopic("a"), NewTopic("b", 1, {"retention.ms": "5"})), versions=(1,)),
-    Case("all", (of(),), (NewTopic("a"),), versions=(1,)),
+    Case("all types", (of(),), (NewTopic("a"),), versions=(1,)),
     Case(
         "groups",
         (

@@ -38,8 +38,8 @@ def forgotten(*partitions: int) -> list[ForgottenTopic]:
     return [ForgottenTopic(topic="$a", topic_id=topic_id("a"), partitions=list(partitions))]
 
 
-def at(version: int, ask: Call) -> Call:
-    return Call(ask.request, version)
+def at(version: int, call: Call) -> Call:
+    return Call(call.request, version)
 
 
 def deleted(name: str = "a") -> tuple[Step, ...]:
@@ -48,24 +48,24 @@ def deleted(name: str = "a") -> tuple[Step, ...]:
 
 
 TWO = (*FILLED, NewTopic("b", 2), Fill(Batch(records(2)), topic="b"))
-IN_TURNS = fetch_request(fetch_partition(), session_id=0, session_epoch=0)
-IN_TURNS.topics += fetch_request(fetch_partition(), name="$b", topic_uuid=topic_id("b")).topics
-IN_TURNS.topics += fetch_request(fetch_partition(0, 1)).topics
+INTERLEAVED = fetch_request(fetch_partition(), session_id=0, session_epoch=0)
+INTERLEAVED.topics += fetch_request(fetch_partition(), name="$b", topic_uuid=topic_id("b")).topics
+INTERLEAVED.topics += fetch_request(fetch_partition(0, 1)).topics
 UNKNOWN = fetch_request(fetch_partition(), name="$no", topic_uuid=UNKNOWN_ID, session_id=0, session_epoch=0)
 UNKNOWN_TOO = fetch_request(fetch_partition(3), session_id=0, session_epoch=0)
 UNKNOWN_TOO.topics += fetch_request(fetch_partition(), name="$no", topic_uuid=UNKNOWN_ID).topics
-YET_TO_COME = fetch_request(fetch_partition(), name="$c", topic_uuid=UNKNOWN_ID, session_id=0, session_epoch=0)
+CREATED_LATER = fetch_request(fetch_partition(), name="$c", topic_uuid=UNKNOWN_ID, session_id=0, session_epoch=0)
 
 CASES = [
-    Case("opened", (opened(fetch_partition(), fetch_partition(0, 1)),), FILLED, versions=range(7, 19)),
+    Case("open", (opened(fetch_partition(), fetch_partition(0, 1)),), FILLED, versions=range(7, 19)),
     Case(
-        "opened, nothing new",
+        "open, no new records",
         (opened(fetch_partition(3), fetch_partition(2, 1)), again(1), again(2)),
         FILLED,
         versions=range(7, 19),
     ),
     Case(
-        "opened, then moved on",
+        "open, then advance the offsets",
         (
             opened(fetch_partition(), fetch_partition(0, 1)),
             again(1, fetch_partition(3)),
@@ -74,68 +74,68 @@ CASES = [
         FILLED,
         versions=range(7, 19),
     ),
-    Case("asked again without moving", (opened(fetch_partition()), again(1)), FILLED, versions=SOME),
+    Case("same offset again", (opened(fetch_partition()), again(1)), FILLED, versions=SOME),
     Case(
-        "something new comes",
+        "new records appended",
         (opened(fetch_partition(3), fetch_partition(2, 1)), MORE, again(1), again(2, fetch_partition(4))),
         FILLED,
         versions=SOME,
     ),
-    Case("a partition is added", (opened(fetch_partition(3)), again(1, fetch_partition(0, 1))), FILLED, versions=SOME),
+    Case("add a partition", (opened(fetch_partition(3)), again(1, fetch_partition(0, 1))), FILLED, versions=SOME),
     Case(
-        "a partition is forgotten",
+        "forget a partition",
         (opened(fetch_partition(), fetch_partition(0, 1)), again(1, forgotten_topics_data=forgotten(0))),
         FILLED,
         versions=SOME,
     ),
     Case(
-        "one that is not there is forgotten",
+        "forget a partition outside the session",
         (opened(fetch_partition(3)), again(1, forgotten_topics_data=forgotten(2))),
         FILLED,
         versions=SOME,
     ),
-    Case("a wrong epoch", (opened(fetch_partition()), again(5)), FILLED, versions=range(7, 19)),
-    Case("an epoch twice", (opened(fetch_partition(3)), again(1), again(1)), FILLED, versions=SOME),
-    Case("an unknown session", (again(1, fetch_partition(), session=77),), FILLED, versions=range(7, 19)),
-    Case("closed", (opened(fetch_partition()), again(-1, fetch_partition()), again(1)), FILLED, versions=SOME),
+    Case("wrong session epoch", (opened(fetch_partition()), again(5)), FILLED, versions=range(7, 19)),
+    Case("same session epoch twice", (opened(fetch_partition(3)), again(1), again(1)), FILLED, versions=SOME),
+    Case("unknown session id", (again(1, fetch_partition(), session=77),), FILLED, versions=range(7, 19)),
+    Case("close", (opened(fetch_partition()), again(-1, fetch_partition()), again(1)), FILLED, versions=SOME),
     Case(
-        "closed and opened anew",
+        "close and reopen",
         (opened(fetch_partition()), again(0, fetch_partition()), again(1, fetch_partition(3))),
         FILLED,
         versions=SOME,
     ),
+    Case("unknown partition", (opened(fetch_partition(3), fetch_partition(0, 9)), again(1)), FILLED, versions=SOME),
     Case(
-        "of an unknown partition", (opened(fetch_partition(3), fetch_partition(0, 9)), again(1)), FILLED, versions=SOME
+        "empty request", (Call(FetchRequest(max_wait_ms=0, min_bytes=1, session_id=0, session_epoch=0)),), versions=SOME
     ),
-    Case("of nothing", (Call(FetchRequest(max_wait_ms=0, min_bytes=1, session_id=0, session_epoch=0)),), versions=SOME),
-    Case("an id without an epoch", (again(-1, fetch_partition(), session=5),), FILLED, versions=SOME),
-    Case("an epoch without an id", (again(1, fetch_partition(), session=0),), FILLED, versions=SOME),
+    Case("session id without an epoch", (again(-1, fetch_partition(), session=5),), FILLED, versions=SOME),
+    Case("session epoch without an id", (again(1, fetch_partition(), session=0),), FILLED, versions=SOME),
     Case(
-        "all are forgotten",
+        "forget all partitions",
         (opened(fetch_partition(3)), again(1, forgotten_topics_data=forgotten(0)), again(2)),
         FILLED,
         versions=SOME,
     ),
     Case(
-        "all are forgotten, one is added",
+        "forget all partitions and add one",
         (opened(fetch_partition(3)), again(1, fetch_partition(0, 1), forgotten_topics_data=forgotten(0)), again(2)),
         FILLED,
         versions=SOME,
     ),
     Case(
-        "added and forgotten at once",
+        "add and forget a partition in one request",
         (opened(fetch_partition(3)), again(1, fetch_partition(0, 1), forgotten_topics_data=forgotten(1)), again(2)),
         FILLED,
         versions=SOME,
     ),
     Case(
-        "the only one is named and forgotten",
+        "update and forget the only partition",
         (opened(fetch_partition(3)), again(1, fetch_partition(), forgotten_topics_data=forgotten(0)), again(2)),
         FILLED,
         versions=SOME,
     ),
     Case(
-        "forgotten and added again",
+        "forget a partition and add it again",
         (
             opened(fetch_partition(3)),
             again(1, fetch_partition(2, 1), forgotten_topics_data=forgotten(0)),
@@ -145,50 +145,50 @@ CASES = [
         versions=SOME,
     ),
     Case(
-        "one partition twice",
+        "same partition twice",
         (opened(fetch_partition(0), fetch_partition(3)), again(1, fetch_partition(2), fetch_partition(3)), again(2)),
         FILLED,
         versions=SOME,
     ),
     Case(
-        "by names, then by ids",
+        "topic names, then topic ids",
         (at(12, opened(fetch_partition(3))), at(13, again(1)), at(12, again(1))),
         FILLED,
         versions=(12,),
     ),
     Case(
-        "by ids, then by names",
+        "topic ids, then topic names",
         (at(13, opened(fetch_partition(3))), at(12, again(1)), at(13, again(1))),
         FILLED,
         versions=(13,),
     ),
     Case(
-        "by ids, then by names at a wrong epoch",
+        "topic ids, then topic names with a wrong epoch",
         (at(13, opened(fetch_partition(3))), at(12, again(9))),
         FILLED,
         versions=(13,),
     ),
     Case(
-        "at several versions",
+        "several API versions",
         (at(7, opened(fetch_partition(3))), at(11, again(1)), at(12, again(2, fetch_partition(0, 1)))),
         FILLED,
         versions=(7,),
     ),
-    Case("closed by a request for nothing", (opened(fetch_partition(3)), again(-1), again(1)), FILLED, versions=SOME),
+    Case("close with an empty request", (opened(fetch_partition(3)), again(-1), again(1)), FILLED, versions=SOME),
     Case(
-        "an error goes away",
+        "error is cleared",
         (opened(fetch_partition(99)), again(1), again(2, fetch_partition(3)), again(3)),
         FILLED,
         versions=SOME,
     ),
     Case(
-        "an error comes",
+        "error appears",
         (opened(fetch_partition(3)), again(1, fetch_partition(99)), again(2), again(3, fetch_partition(3))),
         FILLED,
         versions=SOME,
     ),
     Case(
-        "an epoch to come",
+        "future leader epoch",
         (
             opened(fetch_partition(3, current_leader_epoch=4)),
             again(1),
@@ -198,7 +198,7 @@ CASES = [
         versions=(9, 12, 18),
     ),
     Case(
-        "a last fetched epoch that diverges",
+        "diverging last fetched epoch",
         (
             opened(fetch_partition(20, last_fetched_epoch=0)),
             again(1),
@@ -209,25 +209,25 @@ CASES = [
         versions=(12, 13, 18),
     ),
     Case(
-        "an unknown isolation level",
+        "unknown isolation level",
         (opened(fetch_partition(3)), again(1, fetch_partition(2, 1), isolation_level=5), again(2), again(1)),
         FILLED,
         versions=SOME,
     ),
     Case(
-        "opened at an unknown isolation level",
+        "open with an unknown isolation level",
         (Call(fetch_request(fetch_partition(3), session_id=0, session_epoch=0, isolation_level=5)),),
         FILLED,
         versions=SOME,
     ),
     Case(
-        "committed only, then all",
+        "read_committed, then read_uncommitted",
         (Call(fetch_request(fetch_partition(), session_id=0, session_epoch=0, isolation_level=1)), again(1)),
         FILLED,
         versions=SOME,
     ),
     Case(
-        "each has its turn",
+        "max_bytes 1 rotates the partitions",
         (
             opened(fetch_partition(), fetch_partition(0, 1)),
             again(1, max_bytes=1),
@@ -238,7 +238,7 @@ CASES = [
         versions=SOME,
     ),
     Case(
-        "each has its turn from the start",
+        "max_bytes 1 rotates the partitions from the first request",
         (
             Call(fetch_request(fetch_partition(), fetch_partition(0, 1), session_id=0, session_epoch=0, max_bytes=1)),
             again(1, max_bytes=1),
@@ -248,48 +248,48 @@ CASES = [
         FILLED,
         versions=SOME,
     ),
-    Case("topics in turns", (Call(IN_TURNS), again(1), again(2, fetch_partition(3))), TWO, versions=SOME),
-    Case("of an unknown topic", (Call(UNKNOWN), again(1)), versions=SOME),
+    Case("interleaved topics", (Call(INTERLEAVED), again(1), again(2, fetch_partition(3))), TWO, versions=SOME),
+    Case("unknown topic", (Call(UNKNOWN), again(1)), versions=SOME),
     Case(
-        "of an unknown topic, too",
+        "known and unknown topic",
         (Call(UNKNOWN_TOO), again(1), again(2, fetch_partition(0, 1))),
         FILLED,
         versions=SOME,
     ),
-    Case("of a topic that is made later", (Call(YET_TO_COME), NewTopic("c"), again(1), again(2)), versions=(7, 12)),
+    Case("topic created later", (Call(CREATED_LATER), NewTopic("c"), again(1), again(2)), versions=(7, 12)),
     Case(
-        "the topic is deleted",
+        "topic deleted",
         (opened(fetch_partition(3), fetch_partition(2, 1)), *deleted(), again(1), again(2)),
         FILLED,
         versions=SOME,
     ),
-    Case("the topic is deleted, another not", (Call(IN_TURNS), *deleted("b"), again(1), again(2)), TWO, versions=SOME),
+    Case("one of two topics deleted", (Call(INTERLEAVED), *deleted("b"), again(1), again(2)), TWO, versions=SOME),
     Case(
-        "the topic is deleted and made again",
+        "topic deleted and created again",
         (opened(fetch_partition(3)), *deleted(), NewTopic("a"), again(1), again(2)),
         FILLED,
         versions=SOME,
     ),
     Case(
-        "a deleted topic is named again",
+        "deleted topic requested again",
         (opened(fetch_partition(3)), *deleted(), again(1, fetch_partition(3))),
         FILLED,
         versions=SOME,
     ),
     Case(
-        "an epoch below all",
+        "session epoch -2",
         (again(-2, fetch_partition(), session=0), again(-2, fetch_partition(), session=7)),
         FILLED,
         versions=SOME,
     ),
     Case(
-        "an epoch of nought for a session that is not there",
+        "session epoch 0 with an unknown session id",
         (again(0, fetch_partition(), session=99),),
         FILLED,
         versions=SOME,
     ),
     Case(
-        "something is forgotten by one that opens",
+        "open with forgotten topics",
         (
             Call(fetch_request(fetch_partition(3), session_id=0, session_epoch=0, forgotten_topics_data=forgotten(0))),
             again(1),
@@ -298,7 +298,7 @@ CASES = [
         versions=SOME,
     ),
     Case(
-        "other limits",
+        "changed partition_max_bytes",
         (
             opened(fetch_partition()),
             again(1, fetch_partition(partition_max_bytes=1)),

@@ -42,17 +42,17 @@ def leaves_many(*members: tuple[str, str | None]) -> Call:
 
 CASES = [
     # JoinGroup
-    Case("join: first", (Call(join(), member="a"),), (COORDINATOR_READY,)),
-    Case("join: first, with the id that was given", (Call(join("@a")),), JOINING),
+    Case("join: new member", (Call(join(), member="a"),), (COORDINATOR_READY,)),
+    Case("join: with the assigned member id", (Call(join("@a")),), JOINING),
     Case("join: several protocols", (Call(join("@a", protocols=REVERSED)),), JOINING),
-    Case("join: an id that nobody has", (Call(join(NO_SUCH_MEMBER)),), (COORDINATOR_READY,)),
-    Case("join: an id that nobody has, to a group with members", (Call(join(NO_SUCH_MEMBER)),), STABLE),
+    Case("join: unknown member id", (Call(join(NO_SUCH_MEMBER)),), (COORDINATOR_READY,)),
+    Case("join: unknown member id, group with members", (Call(join(NO_SUCH_MEMBER)),), STABLE),
     Case("join: no group id", (Call(join(group="")),), (COORDINATOR_READY,)),
     Case("join: no protocol type", (Call(join("@a", kind="")),), JOINING),
     Case("join: no protocols", (Call(join("@a", protocols=())),), JOINING),
     Case("join: neither protocol type nor protocols", (Call(join("@a", kind="", protocols=())),), JOINING),
-    Case("join: new, no protocols", (Call(join(protocols=())),), (COORDINATOR_READY,)),
-    Case("join: new, no protocol type", (Call(join(kind="")),), (COORDINATOR_READY,)),
+    Case("join: new member, no protocols", (Call(join(protocols=())),), (COORDINATOR_READY,)),
+    Case("join: new member, no protocol type", (Call(join(kind="")),), (COORDINATOR_READY,)),
     Case(
         "join: session timeout too short",
         (Call(join(session_ms=5999)), Call(join(session_ms=0)), Call(join(session_ms=-1))),
@@ -61,35 +61,35 @@ CASES = [
     Case("join: session timeout too long", (Call(join(session_ms=1_800_001)),), (COORDINATOR_READY,)),
     Case("join: session timeout at the limits", (Call(join("@a", session_ms=6000)),), JOINING),
     Case("join: negative rebalance timeout", (Call(join("@a", rebalance_ms=-5)),), JOINING, versions=(1, 5, 9)),
-    Case("join: again, as before", (Call(join("@a")),), JOINED),
-    Case("join: again when stable, as before", (Call(join("@a")),), STABLE),
+    Case("join: again, unchanged", (Call(join("@a")),), JOINED),
+    Case("join: again when stable, unchanged", (Call(join("@a")),), STABLE),
     Case("join: again when stable, with another subscription", (Call(join("@a", protocols=NEW)),), STABLE),
     Case("join: again when stable, with another protocol", (Call(join("@a", protocols=REVERSED[:1])),), STABLE),
-    Case("join: again with an other protocol type", (Call(join("@a", kind="connect")),), STABLE),
+    Case("join: again with another protocol type", (Call(join("@a", kind="connect")),), STABLE),
     Case(
         "join: another protocol type",
         (Call(join("", kind="connect")), Call(join(NO_SUCH_MEMBER, kind="connect"))),
         STABLE,
     ),
     Case("join: no protocol in common", (Call(join(protocols=STICKY)),), STABLE),
-    Case("join: to an empty group", (Call(join(), member="b"),), EMPTY),
-    Case("join: to an empty group, another type", (Call(join(kind="connect"), member="b"),), EMPTY),
-    Case("join: to an empty group, as who left", (Call(join("@a")),), EMPTY),
+    Case("join: empty group", (Call(join(), member="b"),), EMPTY),
+    Case("join: empty group, another protocol type", (Call(join(kind="connect"), member="b"),), EMPTY),
+    Case("join: empty group, id of a former member", (Call(join("@a")),), EMPTY),
     Case("join: second member", (Start(join("@b"), None, "b"), REBALANCING, Call(join("@a")), Await("b")), SECOND),
     Case(
-        "join: second member, in the other order of protocols",
+        "join: second member, protocols in reverse order",
         (Start(join("@b", protocols=REVERSED), None, "b"), REBALANCING, Call(join("@a", protocols=BOTH)), Await("b")),
         SECOND,
     ),
     Case(
-        "join: second member, a protocol that both know",
+        "join: second member, one common protocol",
         (Start(join("@b", protocols=REVERSED), None, "b"), REBALANCING, Call(join("@a")), Await("b")),
         SECOND,
     ),
-    Case("join: the follower again, when stable", (Call(join("@b"), on="b"),), TWO_STABLE),
-    Case("join: the follower again, before assignments", (Call(join("@b"), on="b"), Call(join("@a"))), TWO_JOINED),
+    Case("join: follower again when stable", (Call(join("@b"), on="b"),), TWO_STABLE),
+    Case("join: follower again before assignments", (Call(join("@b"), on="b"), Call(join("@a"))), TWO_JOINED),
     Case(
-        "join: the follower with another subscription",
+        "join: follower with another subscription",
         (
             Start(join("@b", protocols=NEW), None, "b"),
             Call(heartbeat("@a", 2), 3, until=lambda response: response.error_code == 27),
@@ -99,7 +99,7 @@ CASES = [
         TWO_STABLE,
     ),
     Case(
-        "join: the leader again, when stable",
+        "join: leader again when stable",
         (
             Start(join("@a"), None, "a"),
             Call(heartbeat("@b", 2), 3, until=lambda response: response.error_code == 27),
@@ -109,7 +109,7 @@ CASES = [
         TWO_STABLE,
     ),
     Case(
-        "join: twice at once",
+        "join: same member on two connections",
         (
             Start(join("@b"), None, "b"),
             REBALANCING,
@@ -122,24 +122,26 @@ CASES = [
         versions=(5, 9),
     ),
     Case(
-        "join: gone while it waits",
+        "join: member disconnects while waiting",
         (Start(join("@b"), None, "b"), REBALANCING, Disconnect("b"), Call(join("@a"))),
         SECOND,
     ),
     Case(
-        "join: left while it waits",
+        "join: member leaves while waiting",
         (Start(join("@b"), None, "b"), REBALANCING, Call(leave_at(5, "@b"), 5), Await("b"), Call(join("@a"))),
         SECOND,
     ),
     # static members
-    Case("join: static, first", (Call(join(instance="i"), member="a"),), (COORDINATOR_READY,), versions=STATIC_JOINS),
     Case(
-        "join: static, an id that nobody has",
+        "join: static, new member", (Call(join(instance="i"), member="a"),), (COORDINATOR_READY,), versions=STATIC_JOINS
+    ),
+    Case(
+        "join: static, unknown member id",
         (Call(join(NO_SUCH_MEMBER, instance="i")),),
         (COORDINATOR_READY,),
         versions=STATIC_JOINS,
     ),
-    Case("join: static, known id", (Call(join("@a", instance="i")),), STATIC, versions=STATIC_JOINS),
+    Case("join: static, known member id", (Call(join("@a", instance="i")),), STATIC, versions=STATIC_JOINS),
     Case(
         "join: static, restarted",
         (
@@ -169,15 +171,15 @@ CASES = [
         versions=STATIC_JOINS,
     ),
     Case(
-        "join: static, another's id",
+        "join: static, id of another member",
         (Call(join("@b", instance="i")),),
         (*STATIC, Call(join(), 5, member="b")),
         versions=STATIC_JOINS,
     ),
-    Case("join: static, as a dynamic member", (Call(join("@a")),), STATIC, versions=JOINS),
+    Case("join: static member without its instance id", (Call(join("@a")),), STATIC, versions=JOINS),
     *(
         Case(
-            f"join: static, an instance id that is no name: {name[:9]!r}",
+            f"join: static, invalid instance id {name[:9]!r}",
             (Call(join(instance=name)),),
             (COORDINATOR_READY,),
             versions=STATIC_JOINS,
@@ -185,7 +187,7 @@ CASES = [
         for name in ("", "a/b", "..", "x" * 250)
     ),
     Case(
-        "join: static, second member, as the first waits",
+        "join: static, second member",
         (
             Start(join(instance="j"), None, "b"),
             Call(heartbeat("@a", instance="i"), 3, until=lambda response: response.error_code == 27),
@@ -196,7 +198,7 @@ CASES = [
         versions=STATIC_JOINS,
     ),
     Case(
-        "join: static, replaced while it waits",
+        "join: static, replaced while waiting",
         (
             Start(join(instance="j"), None, "b"),
             Call(heartbeat("@a", instance="i"), 3, until=lambda response: response.error_code == 27),
@@ -209,18 +211,18 @@ CASES = [
         versions=STATIC_JOINS,
     ),
     # SyncGroup
-    Case("sync: the leader", (Call(sync("@a", assign=("@a",))),), JOINED),
-    Case("sync: the leader, nothing assigned", (Call(sync("@a")),), JOINED),
-    Case("sync: the leader, assigned to another", (Call(sync("@a", assign=(NO_SUCH_MEMBER,))),), JOINED),
-    Case("sync: the leader, twice", (Call(sync("@a", assign=("@a",))), Call(sync("@a", assign=("@a",)))), JOINED),
+    Case("sync: leader", (Call(sync("@a", assign=("@a",))),), JOINED),
+    Case("sync: leader without assignments", (Call(sync("@a")),), JOINED),
+    Case("sync: leader, assignment of an unknown member", (Call(sync("@a", assign=(NO_SUCH_MEMBER,))),), JOINED),
+    Case("sync: leader twice", (Call(sync("@a", assign=("@a",))), Call(sync("@a", assign=("@a",)))), JOINED),
     Case("sync: when stable, another assignment", (Call(sync("@a", assign=())),), STABLE),
     Case("sync: no group id", (Call(sync("@a", group="")),), JOINED),
-    Case("sync: an unknown group", (Call(sync("m", group="$no")),), (COORDINATOR_READY,)),
-    Case("sync: an unknown member", (Call(sync(NO_SUCH_MEMBER)),), JOINED),
+    Case("sync: unknown group", (Call(sync("m", group="$no")),), (COORDINATOR_READY,)),
+    Case("sync: unknown member", (Call(sync(NO_SUCH_MEMBER)),), JOINED),
     Case("sync: no member id", (Call(sync("")),), JOINED),
-    Case("sync: an id that has not joined", (Call(sync("@b")),), SECOND),
+    Case("sync: member that has not joined", (Call(sync("@b")),), SECOND),
     Case("sync: wrong generation", (Call(sync("@a", 0)), Call(sync("@a", 2)), Call(sync("@a", -1))), JOINED),
-    Case("sync: of an empty group", (Call(sync("@a")), Call(sync("@a", 2))), EMPTY),
+    Case("sync: empty group", (Call(sync("@a")), Call(sync("@a", 2))), EMPTY),
     Case(
         "sync: protocol type and name",
         (Call(sync("@a", kind="consumer", protocol="range", assign=("@a",))),),
@@ -235,19 +237,19 @@ CASES = [
         TWO_JOINED,
     ),
     Case(
-        "sync: followers get nothing",
+        "sync: follower without an assignment",
         (Start(sync("@b", 2), None, "b"), Call(sync("@a", 2, assign=("@a",))), Await("b")),
         TWO_JOINED,
     ),
-    Case("sync: the follower afterwards", (Call(sync("@b", 2)),), TWO_STABLE),
+    Case("sync: follower when stable", (Call(sync("@b", 2)),), TWO_STABLE),
     Case(
-        "sync: the follower assigns",
+        "sync: follower sends assignments",
         (Start(sync("@b", 2, assign=("@b",)), None, "b"), Call(sync("@a", 2, assign=("@a",))), Await("b")),
         TWO_JOINED,
     ),
-    Case("sync: while it is rebalanced", (Start(join("@b"), 5, "b"), REBALANCING, Call(sync("@a"))), SECOND),
+    Case("sync: during a rebalance", (Start(join("@b"), 5, "b"), REBALANCING, Call(sync("@a"))), SECOND),
     Case(
-        "sync: another joins while it waits",
+        "sync: leader rejoins while the follower waits",
         (
             Start(sync("@b", 2), None, "b"),
             Start(join("@a", protocols=NEW), 5, "a"),
@@ -272,7 +274,7 @@ CASES = [
         versions=STATIC_SYNCS,
     ),
     # Heartbeat
-    Case("heartbeat: of a member", (Call(heartbeat("@a")),), STABLE),
+    Case("heartbeat: stable member", (Call(heartbeat("@a")),), STABLE),
     Case("heartbeat: before assignments", (Call(heartbeat("@a")),), JOINED),
     Case(
         "heartbeat: before joining",
@@ -280,16 +282,16 @@ CASES = [
         JOINING,
     ),
     Case("heartbeat: no group id", (Call(heartbeat("@a", group="")),), STABLE),
-    Case("heartbeat: an unknown group", (Call(heartbeat("m", group="$no")),), (COORDINATOR_READY,)),
-    Case("heartbeat: an unknown member", (Call(heartbeat(NO_SUCH_MEMBER)), Call(heartbeat(""))), STABLE),
+    Case("heartbeat: unknown group", (Call(heartbeat("m", group="$no")),), (COORDINATOR_READY,)),
+    Case("heartbeat: unknown member", (Call(heartbeat(NO_SUCH_MEMBER)), Call(heartbeat(""))), STABLE),
     Case(
         "heartbeat: wrong generation",
         (Call(heartbeat("@a", 0)), Call(heartbeat("@a", 2)), Call(heartbeat("@a", -1))),
         STABLE,
     ),
-    Case("heartbeat: of an empty group", (Call(heartbeat("@a")),), EMPTY),
+    Case("heartbeat: empty group", (Call(heartbeat("@a")),), EMPTY),
     Case(
-        "heartbeat: while it is rebalanced",
+        "heartbeat: during a rebalance",
         (
             Start(join("@b"), 5, "b"),
             REBALANCING,
@@ -301,7 +303,9 @@ CASES = [
         SECOND,
     ),
     Case(
-        "heartbeat: of two", (Call(heartbeat("@a", 2)), Call(heartbeat("@b", 2)), Call(heartbeat("@b", 1))), TWO_STABLE
+        "heartbeat: two members",
+        (Call(heartbeat("@a", 2)), Call(heartbeat("@b", 2)), Call(heartbeat("@b", 1))),
+        TWO_STABLE,
     ),
     Case(
         "heartbeat: static", (Call(heartbeat("@a", instance="i")), Call(heartbeat("@a"))), STATIC, versions=STATIC_BEATS
@@ -318,45 +322,45 @@ CASES = [
         versions=STATIC_BEATS,
     ),
     # LeaveGroup
-    Case("leave: a member", (leaves("@a"), Call(heartbeat("@a"), 3)), STABLE, versions=LEAVES),
+    Case("leave: only member", (leaves("@a"), Call(heartbeat("@a"), 3)), STABLE, versions=LEAVES),
     Case("leave: twice", (leaves("@a"), leaves("@a")), STABLE, versions=LEAVES),
-    Case("leave: who has not joined", (leaves("@a"), leaves("@a")), JOINING, versions=LEAVES),
+    Case("leave: member that has not joined", (leaves("@a"), leaves("@a")), JOINING, versions=LEAVES),
     Case("leave: before assignments", (leaves("@a"),), JOINED, versions=LEAVES),
     Case("leave: no group id", (leaves("@a", group=""),), STABLE, versions=LEAVES),
-    Case("leave: an unknown group", (leaves("m", group="$no"),), (COORDINATOR_READY,), versions=LEAVES),
-    Case("leave: an unknown member", (leaves(NO_SUCH_MEMBER), leaves("")), STABLE, versions=LEAVES),
-    Case("leave: of an empty group", (leaves("@a"),), EMPTY, versions=LEAVES),
+    Case("leave: unknown group", (leaves("m", group="$no"),), (COORDINATOR_READY,), versions=LEAVES),
+    Case("leave: unknown member", (leaves(NO_SUCH_MEMBER), leaves("")), STABLE, versions=LEAVES),
+    Case("leave: empty group", (leaves("@a"),), EMPTY, versions=LEAVES),
     Case(
-        "leave: one of two",
+        "leave: follower of two members",
         (leaves("@b"), Call(heartbeat("@a", 2), 3), Call(join("@a"), 5)),
         TWO_STABLE,
         versions=LEAVES,
     ),
     Case(
-        "leave: the leader of two",
+        "leave: leader of two members",
         (leaves("@a"), Call(heartbeat("@b", 2), 3), Call(join("@b"), 5)),
         TWO_STABLE,
         versions=LEAVES,
     ),
     Case(
-        "leave: several",
+        "leave: several members",
         (leaves_many(("@a", None), ("@b", None), (NO_SUCH_MEMBER, None)), Call(heartbeat("@a", 2), 3)),
         TWO_STABLE,
         versions=STATIC_LEAVES,
     ),
-    Case("leave: nobody", (leaves_many(),), STABLE, versions=STATIC_LEAVES),
-    Case("leave: one twice", (leaves_many(("@a", None), ("@a", None)),), STABLE, versions=STATIC_LEAVES),
+    Case("leave: no members", (leaves_many(),), STABLE, versions=STATIC_LEAVES),
+    Case("leave: same member twice", (leaves_many(("@a", None), ("@a", None)),), STABLE, versions=STATIC_LEAVES),
     Case(
-        "leave: by instance",
+        "leave: by instance id",
         (leaves_many(("", "i")), Call(heartbeat("@a", instance="i"), 3)),
         STATIC,
         versions=STATIC_LEAVES,
     ),
-    Case("leave: by instance and id", (leaves_many(("@a", "i")),), STATIC, versions=STATIC_LEAVES),
-    Case("leave: by id, a static member", (leaves("@a"),), STATIC, versions=LEAVES),
-    Case("leave: an unknown instance", (leaves_many(("", "j"), ("@a", "j")),), STATIC, versions=STATIC_LEAVES),
+    Case("leave: by instance id and member id", (leaves_many(("@a", "i")),), STATIC, versions=STATIC_LEAVES),
+    Case("leave: static member by member id", (leaves("@a"),), STATIC, versions=LEAVES),
+    Case("leave: unknown instance id", (leaves_many(("", "j"), ("@a", "j")),), STATIC, versions=STATIC_LEAVES),
     Case(
-        "leave: fenced",
+        "leave: fenced static member",
         (leaves_many(("@a", "i")), leaves_many(("@b", "i"))),
         (*STATIC, Call(join(instance="i"), 5, member="b")),
         versions=STATIC_LEAVES,

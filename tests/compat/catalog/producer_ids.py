@@ -9,14 +9,14 @@ def init(**fields: object) -> Call:
 
 
 CASES = [
-    Case("plain", (init(),)),
-    Case("twice", (init(), init())),
-    Case("an absurd timeout means nothing", (init(transaction_timeout_ms=2**31 - 1),)),
-    Case("no timeout", (init(transaction_timeout_ms=0),), versions=(0, 5)),
-    Case("a negative timeout", (init(transaction_timeout_ms=-1),), versions=(0, 5)),
-    Case("with an id and an epoch", (init(producer_id=1000, producer_epoch=3),), versions=(3, 4, 5)),
-    Case("with an id alone", (init(producer_id=1000),), versions=(3, 4, 5)),
-    Case("with an epoch alone", (init(producer_epoch=3),), versions=(3, 4, 5)),
-    Case("with the last epoch there is", (init(producer_id=1000, producer_epoch=32767),), versions=(3, 5)),
-    Case("an empty transactional id", (init(transactional_id=""),)),
+    Case("valid request", (init(),)),
+    Case("two requests", (init(), init())),
+    Case("huge transaction timeout", (init(transaction_timeout_ms=2**31 - 1),)),
+    Case("zero transaction timeout", (init(transaction_timeout_ms=0),), versions=(0, 5)),
+    Case("negative transaction timeout", (init(transaction_timeout_ms=-1),), versions=(0, 5)),
+    Case("producer id and epoch", (init(producer_id=1000, producer_epoch=3),), versions=(3, 4, 5)),
+    Case("producer id without an epoch", (init(producer_id=1000),), versions=(3, 4, 5)),
+    Case("producer epoch without an id", (init(producer_epoch=3),), versions=(3, 4, 5)),
+    Case("largest producer epoch", (init(producer_id=1000, producer_epoch=32767),), versions=(3, 5)),
+    Case("empty transactional id", (init(transactional_id=""),)),
 ]

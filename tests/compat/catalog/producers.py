@@ -22,16 +22,16 @@ def of(*topics: tuple[str, Sequence[int]]) -> Call:
 
 
 CASES = [
-    Case("of a partition", (of(("$a", [0])),), PRODUCED),
-    Case("of a partition without any", (of(("$a", [1])),), PRODUCED),
-    Case("of two partitions", (of(("$a", [0, 1])),), PRODUCED),
-    Case("of a partition twice", (of(("$a", [1, 1])),), PRODUCED),
-    Case("of a topic twice", (of(("$a", [0]), ("$a", [1])),), PRODUCED),
-    Case("of an unknown partition", (of(("$a", [9])),), PRODUCED),
-    Case("of a negative partition", (of(("$a", [-1])),), PRODUCED),
-    Case("of no partitions", (of(("$a", [])),), PRODUCED),
-    Case("of an unknown topic", (of(("$no", [0])),)),
-    Case("of an invalid name", (of(("a/b", [0])),)),
-    Case("of an empty name", (of(("", [0])),)),
-    Case("of nothing", (of(),)),
+    Case("partition with a producer", (of(("$a", [0])),), PRODUCED),
+    Case("partition without producers", (of(("$a", [1])),), PRODUCED),
+    Case("two partitions", (of(("$a", [0, 1])),), PRODUCED),
+    Case("same partition twice", (of(("$a", [1, 1])),), PRODUCED),
+    Case("same topic twice", (of(("$a", [0]), ("$a", [1])),), PRODUCED),
+    Case("unknown partition", (of(("$a", [9])),), PRODUCED),
+    Case("negative partition", (of(("$a", [-1])),), PRODUCED),
+    Case("no partitions", (of(("$a", [])),), PRODUCED),
+    Case("unknown topic", (of(("$no", [0])),)),
+    Case("invalid topic name", (of(("a/b", [0])),)),
+    Case("empty topic name", (of(("", [0])),)),
+    Case("empty request", (of(),)),
 ]

@@ -13,13 +13,13 @@ def of(*topics: tuple[str, tuple[int, ...]]) -> Call:
 
 LOG = "__cluster_metadata"
 CASES = [
-    Case("of the metadata log", (of((LOG, (0,))),)),
-    Case("of nothing", (of(),)),
-    Case("of an unknown topic", (of(("no-such-topic", (0,))),)),
-    Case("of an unknown partition", (of((LOG, (1,))),)),
-    Case("of no partition", (of((LOG, ())),)),
-    Case("of one partition twice", (of((LOG, (0, 0))),)),
-    Case("of one topic twice", (of((LOG, (0,)), (LOG, (0,))),)),
-    Case("of two topics", (of((LOG, (0,)), ("no-such-topic", (0,))),)),
-    Case("of a known and an unknown partition", (of((LOG, (0, 1))),)),
+    Case("metadata log", (of((LOG, (0,))),)),
+    Case("empty request", (of(),)),
+    Case("unknown topic", (of(("no-such-topic", (0,))),)),
+    Case("unknown partition", (of((LOG, (1,))),)),
+    Case("no partitions", (of((LOG, ())),)),
+    Case("same partition twice", (of((LOG, (0, 0))),)),
+    Case("same topic twice", (of((LOG, (0,)), (LOG, (0,))),)),
+    Case("two topics", (of((LOG, (0,)), ("no-such-topic", (0,))),)),
+    Case("known and unknown partition", (of((LOG, (0, 1))),)),
 ]

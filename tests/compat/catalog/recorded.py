@@ -81,10 +81,10 @@ def main(bootstrap: str, *catalogs: str) -> None:
         responses: dict[str, Any] = {}
         for case in cases(catalog):
             for version in case.all_versions():
-                assert key(case, version) not in responses, f"two cases are named {case.name}"
+                assert key(case, version) not in responses, f"duplicate case name: {case.name}"
                 responses[key(case, version)] = Run((host, int(port)), version).responses(case)
         save(catalog, responses)
-        print(f"{catalog}: {len(responses)} answers")
+        print(f"{catalog}: {len(responses)} responses")
 
 
 if __name__ == "__main__":

@@ -29,20 +29,18 @@ def to(*moves: tuple[str, Sequence[tuple[str, Sequence[int]]]]) -> Call:
 
 
 CASES = [
-    Case("to an unknown directory", (to(("/nowhere", [("$a", [0])])),), MADE),
-    Case("to a relative path", (to(("nowhere", [("$a", [0])])),), MADE),
-    Case("to an empty path", (to(("", [("$a", [0])])),), MADE),
-    Case("of two topics", (to(("/nowhere", [("$a", [0, 1]), ("$b", [0])])),), MADE),
-    Case("of an unknown partition to an unknown directory", (to(("/nowhere", [("$a", [7])])),), MADE),
-    Case("of a negative partition", (to(("/nowhere", [("$a", [-1])])),), MADE),
-    Case("of an unknown topic to an unknown directory", (to(("/nowhere", [("$no", [0])])),)),
-    Case("of an invalid name", (to(("/nowhere", [("a/b", [0])])),)),
-    Case("of the metadata log", (to(("/nowhere", [("__cluster_metadata", [0])])),)),
-    Case("of nothing", (to(),)),
-    Case("of no topics", (to(("/nowhere", [])),)),
-    Case("of no partitions", (to(("/nowhere", [("$a", [])])),), MADE),
-    Case("of one partition twice", (to(("/nowhere", [("$a", [0, 0])])),), MADE),
-    Case(
-        "of one partition to two directories", (to(("/nowhere", [("$a", [0])]), ("/elsewhere", [("$a", [0])])),), MADE
-    ),
+    Case("unknown directory", (to(("/nowhere", [("$a", [0])])),), MADE),
+    Case("relative path", (to(("nowhere", [("$a", [0])])),), MADE),
+    Case("empty path", (to(("", [("$a", [0])])),), MADE),
+    Case("two topics", (to(("/nowhere", [("$a", [0, 1]), ("$b", [0])])),), MADE),
+    Case("unknown partition, unknown directory", (to(("/nowhere", [("$a", [7])])),), MADE),
+    Case("negative partition", (to(("/nowhere", [("$a", [-1])])),), MADE),
+    Case("unknown topic, unknown directory", (to(("/nowhere", [("$no", [0])])),)),
+    Case("invalid topic name", (to(("/nowhere", [("a/b", [0])])),)),
+    Case("metadata log", (to(("/nowhere", [("__cluster_metadata", [0])])),)),
+    Case("empty request", (to(),)),
+    Case("no topics", (to(("/nowhere", [])),)),
+    Case("no partitions", (to(("/nowhere", [("$a", [])])),), MADE),
+    Case("same partition twice", (to(("/nowhere", [("$a", [0, 0])])),), MADE),
+    Case("one partition to two directories", (to(("/nowhere", [("$a", [0])]), ("/elsewhere", [("$a", [0])])),), MADE),
 ]
