@@ -2,20 +2,18 @@
 
 import re
 import shutil
-from itertools import groupby
 from pathlib import Path
 
 import pytest
 
-from bench.peers import PeerUnavailable, jar_cache, java_command
+from bench.peers import jar_cache
 from ottla.testing import Broker
+from tests.compat.clients.jvm import missing as missing_java
 from tests.docs.page import DOCS, Block, blocks
 from tests.docs.reader import PageReader, free_port
 
-WHOLE_PAGES = ("delivery.md", "testing-with-ottla.md")
+WHOLE_PAGES = ("coming-from-kafka.md", "delivery.md", "testing-with-ottla.md")
 """Pages run from the first block to the last."""
-BY_SECTION = ("coming-from-kafka.md",)
-"""Pages whose sections are independent."""
 TOUR = ("A one-minute tour", "A broker in your tests")
 """The executable sections of the project's README."""
 ELSEWHERE = {
@@ -34,50 +32,39 @@ ELSEWHERE = {
 """Where other pages are tested, or why they have nothing to run."""
 
 
-def sections() -> list[tuple[str, str, list[Block]]]:
-    found = [(page, "", blocks(DOCS / page)) for page in WHOLE_PAGES]
-    for page in BY_SECTION:
-        found += [
-            (page, heading, list(inside))
-            for heading, inside in groupby(blocks(DOCS / page), lambda block: block.heading)
-        ]
+def pages() -> list[tuple[str, list[Block]]]:
     tour = [block for block in blocks(DOCS.parent / "README.md") if block.heading in TOUR]
-    return [*found, ("../README.md", "", tour)]
+    return [*((page, blocks(DOCS / page)) for page in WHOLE_PAGES), ("../README.md", tour)]
 
 
-def require(heading: str) -> dict[str, str]:
-    """Return the environment variables a section needs. Skips the test if Java, its jars or kcat is missing."""
+def missing_for(heading: str) -> str | None:
+    """Return why a section cannot run on this machine, or None."""
     if heading == "kcat" and shutil.which("kcat") is None:
-        pytest.skip("no kcat on the PATH")
-    if heading == "Java":
-        try:
-            java_command()
-        except PeerUnavailable as reason:
-            pytest.skip(str(reason))
-        if not any((jar_cache() / "libs").glob("kafka-clients-*.jar")):
-            pytest.skip(f"Kafka's jars are not in {jar_cache()} (KAFKA_JARS names another directory)")
-        return {"KAFKA_LIBS": str(jar_cache() / "libs")}
-    return {}
+        return "no kcat on the PATH"
+    return missing_java() if heading == "Java" else None
 
 
 @pytest.mark.timeout(180)
-@pytest.mark.parametrize(
-    ("heading", "page_blocks"), [pytest.param(*each[1:], id=f"{each[0]}:{each[1]}") for each in sections()]
-)
-def test_page_runs_as_written(heading: str, page_blocks: list[Block], tmp_path: Path) -> None:
-    variables = require(heading)
-    if any(re.search(r"^\$ ottla start", block.text, re.MULTILINE) for block in page_blocks):
+@pytest.mark.parametrize("page_blocks", [pytest.param(each, id=page) for page, each in pages()])
+def test_page_runs_as_written(page_blocks: list[Block], tmp_path: Path) -> None:
+    """Sections that need a missing tool are left out; the test then counts as skipped."""
+    missing = {block.heading: reason for block in page_blocks if (reason := missing_for(block.heading))}
+    runnable = [block for block in page_blocks if block.heading not in missing]
+    variables = {"KAFKA_LIBS": str(jar_cache() / "libs")}
+    if any(re.search(r"^\$ ottla start", block.text, re.MULTILINE) for block in runnable):
         with PageReader(tmp_path, bootstrap=f"127.0.0.1:{free_port()}", environment=variables) as reader:
-            assert reader.run(page_blocks) == len(page_blocks)
+            assert reader.run(runnable) == len(runnable)
     else:
         with Broker() as broker, PageReader(tmp_path, bootstrap=broker.bootstrap, environment=variables) as reader:
-            assert reader.run(page_blocks) == len(page_blocks)
+            assert reader.run(runnable) == len(runnable)
+    if missing:
+        pytest.skip("; ".join(f"left out {heading}: {reason}" for heading, reason in missing.items()))
 
 
 def test_every_page_is_covered() -> None:
     """A new page must be run, or listed with the reason."""
     assert sorted(page.name for page in DOCS.glob("*.md")) == sorted(
-        name for name in (*WHOLE_PAGES, *BY_SECTION, *ELSEWHERE) if (DOCS / name).exists()
+        name for name in (*WHOLE_PAGES, *ELSEWHERE) if (DOCS / name).exists()
     )
 
 
