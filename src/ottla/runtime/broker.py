@@ -17,6 +17,7 @@ from ottla.runtime.internal_topics import InternalTopics, internal_topic
 from ottla.runtime.log_directories import LogDirectories
 from ottla.runtime.partition import Partition
 from ottla.runtime.slice_scheduler import SliceScheduler
+from ottla.runtime.unsupported_features import UnsupportedFeatures
 from ottla.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 
 if TYPE_CHECKING:
@@ -90,6 +91,7 @@ class Broker:
         self.log_cleaner: LogCleaner | None = None
         """Set when the node has started, unless `log.cleaner.enable` is false."""
         self.internal_topics = InternalTopics(self)
+        self.unsupported_features = UnsupportedFeatures()
         self.loop = asyncio.get_running_loop()
         self.scheduler = SliceScheduler(self.loop, clock)
         """Runs long work in time slices."""

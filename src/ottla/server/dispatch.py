@@ -117,6 +117,7 @@ def served_apis() -> dict[int, Api]:
         Api(57, "update_features", 0, 2, 0),
         Api(60, "describe_cluster", 0, 2, 0),
         Api(61, "describe_producers", 0, 0, 0),
+        Api(68, "consumer_group_heartbeat", 0, 1, 0),
         Api(74, "list_config_resources", 0, 1, 0),
         Api(75, "describe_topic_partitions", 0, 0, 0),
     )

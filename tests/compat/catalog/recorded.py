@@ -41,6 +41,7 @@ CATALOGS = (
     "group_members",
     "group_offsets",
     "group_admin",
+    "consumer_groups",
     "replica_log_dirs",
 )
 

@@ -3,7 +3,9 @@
 
 The first request creates the topic that stores groups. Kafka makes that client retry; here the response waits until the
 topic exists and its partitions are open: a client that gets NOT_COORDINATOR from the named coordinator may pause for
-seconds (librdkafka: 3 s). Skipped: transactions and share groups have no coordinators yet; see docs/SKIPPED.md.
+seconds (librdkafka: 3 s). Skipped: transactions and share groups have no coordinators yet; see docs/SKIPPED.md. A transactional id gets
+TRANSACTIONAL_ID_AUTHORIZATION_FAILED, the only error that every client reports as fatal: librdkafka retries others until
+its timeout.
 """
 
 from collections.abc import Coroutine, Sequence
@@ -13,6 +15,7 @@ from typing import Any
 from ottla.base.decision import RequestContext
 from ottla.base.errors import ErrorCode
 from ottla.runtime.broker import Broker
+from ottla.runtime.unsupported_features import TRANSACTIONS
 from ottla.wire.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 
 REQUEST = FindCoordinatorRequest
@@ -34,6 +37,8 @@ def handle(broker: Broker, context: RequestContext, request: FindCoordinatorRequ
         runtime = broker.group_coordinator.runtime
         if not runtime.partition_count() or any(runtime.is_opening(key) for key in keys):
             return _find_when_open(broker, context, keys, version)
+    if request.key_type == KeyType.TRANSACTION:
+        broker.unsupported_features.report(context, TRANSACTIONS)
     return _found(broker, context, request.key_type, keys, version)
 
 
@@ -67,8 +72,10 @@ def _coordinator(broker: Broker, context: RequestContext, key_type: int, key: st
     if key_type == KeyType.GROUP:
         return _group_coordinator(broker, context, key, version)
     if key_type == KeyType.TRANSACTION:
-        return _failed(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, version)
-    return _failed(key, ErrorCode.INVALID_REQUEST, version, has_message=key_type != KeyType.SHARE, key_type=key_type)
+        return _failed(key, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, TRANSACTIONS)
+    is_batch = version >= BATCHES_MIN_VERSION
+    message = f"unsupported coordinator key type {key_type}; only {KeyType.GROUP} (group) is supported"
+    return _failed(key, ErrorCode.INVALID_REQUEST, "" if is_batch and key_type == KeyType.SHARE else message)
 
 
 def _group_coordinator(broker: Broker, context: RequestContext, key: str, version: int) -> Coordinator:
@@ -83,16 +90,9 @@ def _group_coordinator(broker: Broker, context: RequestContext, key: str, versio
                 port=endpoint.port,
                 error_message="" if version >= BATCHES_MIN_VERSION else "NONE",
             )
-    return _failed(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, version)
+    message = "" if version >= BATCHES_MIN_VERSION else "coordinator is not available; retry"
+    return _failed(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, message)
 
 
-def _failed(
-    key: str, error: ErrorCode, version: int, *, has_message: bool = False, key_type: int = KeyType.GROUP
-) -> Coordinator:
-    """Return an error. As in Kafka a batch of keys gets no message, unless the key type is unknown."""
-    message = ""
-    if has_message or version < BATCHES_MIN_VERSION:
-        message = "coordinator is not available; retry"
-        if error == ErrorCode.INVALID_REQUEST:
-            message = f"unsupported coordinator key type {key_type}; only {KeyType.GROUP} (group) is supported"
+def _failed(key: str, error: ErrorCode, message: str) -> Coordinator:
     return Coordinator(key=key, node_id=NO_NODE, host="", port=NO_NODE, error_code=error, error_message=message)

@@ -6,6 +6,7 @@ Skipped: a transactional id gets UNSUPPORTED_VERSION, which no client retries; s
 from ottla.base.decision import RequestContext
 from ottla.base.errors import ErrorCode
 from ottla.runtime.broker import Broker
+from ottla.runtime.unsupported_features import TRANSACTIONS
 from ottla.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
 REQUEST = InitProducerIdRequest
@@ -18,6 +19,7 @@ async def handle(
     if (request.producer_id == NONE) != (request.producer_epoch == NONE) or request.transactional_id == "":
         return _rejected(ErrorCode.INVALID_REQUEST)
     if request.transactional_id is not None:
+        broker.unsupported_features.report(context, TRANSACTIONS)
         return _rejected(ErrorCode.UNSUPPORTED_VERSION)
     return InitProducerIdResponse(producer_id=await broker.producer_ids.next_id(), producer_epoch=0)
 
