@@ -1,4 +1,4 @@
-"""AlterConfigs and IncrementalAlterConfigs of topics, brokers, groups and client metrics; DescribeConfigs afterwards."""
+"""AlterConfigs and IncrementalAlterConfigs of topics, brokers, groups and client metrics, then DescribeConfigs."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
