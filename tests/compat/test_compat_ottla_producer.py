@@ -365,6 +365,6 @@ def test_records_for_a_dead_broker_expire(broker):
         sent = (producer.send("numbers", b"z" * 1000) for _ in range(1000))
         with pytest.raises(BufferExhaustedError, match=r"buffer\.memory \(40000 bytes\) stayed full for 3000 ms"):
             list(sent)
-        with pytest.raises(ClientTimeoutError, match=r"were not delivered within 6 s"):
+        with pytest.raises(ClientTimeoutError, match=r"not delivered within 6 s"):
             future.result(30)
         producer.close(0.5)

@@ -2,7 +2,9 @@
 
 import sys
 import time
+from collections import deque
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, Self
@@ -10,11 +12,12 @@ from typing import IO, TYPE_CHECKING, Annotated, Self
 import typer
 
 from ottla.cli.command import command
-from ottla.cli.errors import CliError, unknown_topic_error
+from ottla.cli.errors import CliError, require_topics, unknown_topic_error
 from ottla.cli.options import Acks, Compression, Linger, Topic, drop_none, parse_pairs, parse_time_ms
 from ottla.cli.output import ProgressBar, print_json, print_note
 from ottla.cli.records import InputRecord, from_json, parse_separator, split_records
 from ottla.cli.session import Session
+from ottla.cli.waits import OutageNotes
 
 if TYPE_CHECKING:
     from ottla.client.producer import BlockingSendFuture, Producer
@@ -189,51 +192,93 @@ class _RecordSender:
     ) -> None:
         self._session, self._producer, self._topic, self._defaults = session, producer, topic, defaults
         self._bar, self._results = bar, results
-        self._pending: list[BlockingSendFuture] = []
+        self._pending: deque[BlockingSendFuture] = deque()
+        self._partitions_max = 0
+        OutageNotes(producer)
 
     def run(self, raw: Iterator[tuple[bytes, int]], parser: _RecordParser) -> None:
         """Send all records. After an error, those read before it are still sent."""
-        size = 0
+        from ottla.client.errors import ClientError, ClientTimeoutError
+
         try:
-            for number, (data, length) in enumerate(raw, start=1):
-                self._send(parser.parse(data, number))
-                size += length
-                if number % PROGRESS_EVERY == 0:
-                    self._bar.update(size, f"{number:,} records")
-        finally:
-            self._producer.flush()
-            self._collect_results(0)
+            try:
+                self._send_all(raw, parser)
+            except ClientTimeoutError:
+                raise
+            except ClientError:
+                with suppress(ClientError):  # only the first error is reported
+                    self._finish()
+                raise
+            except BaseException:
+                self._finish()
+                raise
+            self._finish()
+        except ClientTimeoutError:
+            self._abort()
+            raise
+
+    def _send_all(self, raw: Iterator[tuple[bytes, int]], parser: _RecordParser) -> None:
+        size = 0
+        for number, (data, length) in enumerate(raw, start=1):
+            self._send(parser.parse(data, number))
+            size += length
+            if number % PROGRESS_EVERY == 0:
+                self._bar.update(size, f"{number:,} records")
+
+    def _finish(self) -> None:
+        self._producer.flush()
+        self._collect_results(0)
+
+    def _abort(self) -> None:
+        """Close without waiting again: the timeout is over. Count the records that were acknowledged."""
+        self._producer.close(timeout=0)
+        for future in self._pending:
+            metadata, _ = future.peek()
+            if metadata is not None:
+                self._results.add(metadata)
 
     def _send(self, record: InputRecord) -> None:
         from ottla.client.errors import UnknownTopicOrPartitionError
 
         defaults = self._defaults
+        partition = defaults.partition if record.partition is None else record.partition
         try:
-            future = self._producer.send(
-                self._topic,
-                record.value,
-                defaults.key if record.key is None else record.key,
-                defaults.partition if record.partition is None else record.partition,
-                defaults.timestamp if record.timestamp is None else record.timestamp,
-                [*(record.headers or ()), *(defaults.headers or ())] or None,
-            )
+            self._require_partition(partition or 0)
         except UnknownTopicOrPartitionError as error:
             with self._session.admin() as admin:
-                if self._topic in admin.list_topics(include_internal=True):
-                    raise CliError(
-                        error.message, f"`ottla topic describe {self._topic}` shows its partitions."
-                    ) from error
                 raise unknown_topic_error(admin, self._topic) from error
+        future = self._producer.send(
+            self._topic,
+            record.value,
+            defaults.key if record.key is None else record.key,
+            partition,
+            defaults.timestamp if record.timestamp is None else record.timestamp,
+            [*(record.headers or ()), *(defaults.headers or ())] or None,
+        )
         self._pending.append(future)
         if len(self._pending) > PENDING_MAX:
             self._collect_results(PENDING_MAX // 2)
 
+    def _require_partition(self, partition: int) -> None:
+        """Fail at once if the topic does not have the partition: the producer would wait for it to be added."""
+        if partition < self._partitions_max:
+            return
+        if self._partitions_max == 0:
+            self._partitions_max = len(self._producer.partitions_for(self._topic))
+        else:
+            with self._session.admin() as admin:
+                self._partitions_max = len(require_topics(admin, [self._topic])[self._topic].partitions)
+        if partition >= self._partitions_max:
+            raise CliError(
+                f"{self._topic} has no partition {partition}, only 0 to {self._partitions_max - 1}",
+                f"`ottla topic describe {self._topic}` shows its partitions.",
+            )
+
     def _collect_results(self, remaining: int) -> None:
         """Wait for the results of all pending records but the newest `remaining`."""
         count = len(self._pending) - remaining
-        waited_for, self._pending = self._pending[:count], self._pending[count:]
-        for future in waited_for:
-            self._results.add(future.result())
+        for _ in range(count):
+            self._results.add(self._pending.popleft().result())
 
 
 def _read(paths: list[Path], end: bytes) -> Iterator[tuple[bytes, int]]:

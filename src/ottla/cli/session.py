@@ -1,6 +1,7 @@
 """Client sessions: the brokers, client configs, timeout and output format that the shared options select."""
 
 import socket
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,15 +35,15 @@ class Session:
 
     def producer(self, configs: Mapping[str, Any]) -> "Producer":
         from ottla.client.producer import Producer
-        from ottla.client.producer_config import PRODUCER_OPTIONS
+        from ottla.client.producer_config import PRODUCER_OPTIONS, producer_settings
 
         timeout_ms = self.timeout_seconds * 1000
-        # Four request timeouts for retries, plus the time that linger.ms holds records back.
-        timeouts = {
-            "request.timeout.ms": timeout_ms,
-            "delivery.timeout.ms": 4 * timeout_ms + configs.get("linger.ms", 0),
-        }
-        return Producer(self._configs_for(PRODUCER_OPTIONS, {"max.block.ms": timeout_ms, **configs}, timeouts))
+        config = self._configs_for(PRODUCER_OPTIONS, {"max.block.ms": timeout_ms, **configs})
+        linger_ms = producer_settings(config, {}).linger_ms
+        # The timeout includes all retries. Kafka's clients add linger.ms to the time of one request.
+        request_ms = max(timeout_ms - linger_ms, timeout_ms / 2)
+        timeouts = {"request.timeout.ms": request_ms, "delivery.timeout.ms": max(timeout_ms, linger_ms + request_ms)}
+        return Producer({**timeouts, **config})
 
     def consumer(self, configs: Mapping[str, Any]) -> "Consumer":
         from ottla.client.consumer import Consumer
@@ -92,13 +93,14 @@ def _read_file(path: Path) -> dict[str, str]:
 
 
 def _require_listener(servers: str, seconds: float) -> None:
-    """Fail at once if no broker listens: a client would retry until its timeout."""
+    """Fail at once if no broker listens: a client would retry until its timeout. `seconds` limits all attempts."""
     from ottla.client.config import parse_addresses, read_list
 
     reasons = []
+    deadline = time.monotonic() + seconds
     for host, port in parse_addresses(read_list("bootstrap.servers", servers)):
         try:
-            socket.create_connection((host, port), timeout=seconds).close()
+            socket.create_connection((host, port), timeout=max(0.1, deadline - time.monotonic())).close()
             return
         except OSError as error:
             reasons.append(f"{host}:{port} ({error.strerror or error})".lower())

@@ -43,6 +43,7 @@ class ProducerBatch:
         "error",
         "is_done",
         "is_sealed",
+        "last_error",
         "limit",
         "lock",
         "log_append_ms",
@@ -93,6 +94,8 @@ class ProducerBatch:
         self.base_offset = NO_OFFSET
         self.log_append_ms = -1
         self.error: ClientError | None = None
+        self.last_error: ClientError | None = None
+        """The error of the last attempt, if it is retried."""
         self.record_errors: dict[int, str | None] = {}
         self.callbacks: list[Callable[[], object]] = []
         self.parts: list[ProducerBatch] | None = None

@@ -27,6 +27,7 @@ from ottla.client.errors import (
     ClientTimeoutError,
     broker_error,
 )
+from ottla.client.outages import OutageMonitor
 from ottla.wire.framing import ReceiveBufferPool
 from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from ottla.wire.schema import Message
@@ -58,6 +59,7 @@ class ClusterClient:
         self.update_callbacks: list[UpdateCallback] = []
         """Called after each metadata update."""
         self.retry_backoff = Backoff(ports.rng, config["retry.backoff.ms"], config["retry.backoff.max.ms"])
+        self.outages = OutageMonitor()
         self.request_timeout_ms: float = config["request.timeout.ms"]
         self.is_closed = False
         self._creates_topics = creates_topics
@@ -142,7 +144,8 @@ class ClusterClient:
         connection = BrokerConnection(host, port, config["client.id"] or "", self.ports.network, self._buffers)
         try:
             await connection.connect(timeout_ms)
-        except BrokerUnreachableError:
+        except BrokerUnreachableError as error:
+            self._on_unreachable(address, error)
             self._failures[address] = failures + 1
             self._retry_at_ms[address] = self.now_ms() + self._reconnect_backoff.delay_ms(failures + 1)
             raise
@@ -151,10 +154,19 @@ class ClusterClient:
             raise ClientClosedError
         self._failures.pop(address, None)
         self._retry_at_ms.pop(address, None)
+        self.outages.end(connection.address)
         self._connections[key] = connection
         if self._idle_timer is None and self._idle_ms >= 0:
             self._idle_timer = self.loop.call_later(self._idle_ms / 1000, self._close_idle)
         return connection
+
+    def _on_unreachable(self, address: tuple[str, int], error: BrokerUnreachableError) -> None:
+        """Report the outage, unless the address is only another name of a broker that is known by now."""
+        nodes = {(node.host, node.port) for node in self.cluster.nodes.values()}
+        if address in nodes and address not in self._bootstrap:
+            error.advice = "A broker advertises this address; check that it can be reached from here."
+        if address in nodes or not nodes:
+            self.outages.begin(f"{address[0]}:{address[1]}", error)
 
     def _close_idle(self) -> None:
         """Close connections idle for connections.max.idle.ms, and schedule the next check."""
@@ -294,7 +306,9 @@ class ClusterClient:
         response = await self.call(ANY_NODE, request, MetadataResponse)
         if response.error_code:
             raise broker_error(response.error_code, about="metadata")
+        before = dict(self.cluster.topics)
         self.cluster.update(response, is_complete=topics is None)
+        self.outages.check_topics(self._tracked, before, self.cluster)
         self._updated_ms = self.now_ms()
         self._restart_age_timer()
         for callback in list(self.update_callbacks):

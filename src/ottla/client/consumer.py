@@ -21,6 +21,7 @@ from ottla.client.consumer_subscription import RebalanceCallback, RebalanceListe
 from ottla.client.errors import ClientClosedError, ClientError
 from ottla.client.fetch_collector import Chunk
 from ottla.client.loop_thread import EventLoopThread, Work
+from ottla.client.outages import OutageCallback
 from ottla.client.real_ports import real_client_ports
 from ottla.client.records import ConsumerRecord, OffsetAndMetadata, OffsetAndTimestamp, TopicPartition
 
@@ -205,6 +206,12 @@ class Consumer:
 
     def partitions_for(self, topic: str) -> tuple[PartitionInfo, ...]:
         return self._run(lambda: self._engine.core.topic(topic, timeout_ms=self._engine.api_timeout_ms)).partitions
+
+    def watch_outages(self, callback: OutageCallback) -> None:
+        """Call `callback(subject, error)` when a broker is unreachable or a topic deleted,
+        and `callback(subject, None)` when that is over. Retries go on meanwhile. Called in the client's own thread.
+        """
+        self._engine.core.outages.callback = callback
 
     def metrics(self) -> dict[str, float]:
         """Return counters and the lag of each partition."""

@@ -13,6 +13,7 @@ from typing import Any, Self
 from ottla.client.cluster_metadata import PartitionInfo
 from ottla.client.errors import ClientClosedError, ClientError, ClientTimeoutError
 from ottla.client.loop_thread import EventLoopThread
+from ottla.client.outages import OutageCallback
 from ottla.client.producer_async import ProducerEngine
 from ottla.client.producer_config import ProducerSettings, producer_settings
 from ottla.client.real_ports import RealClientPorts, real_client_ports
@@ -168,6 +169,12 @@ class Producer:
         return self._loop_thread.run(
             lambda: self._engine.core.topic(topic, timeout_ms=self._settings.block_ms_max)
         ).partitions
+
+    def watch_outages(self, callback: OutageCallback) -> None:
+        """Call `callback(subject, error)` when a broker is unreachable, a topic deleted or a partition fails repeatedly,
+        and `callback(subject, None)` when that is over. Retries go on meanwhile. Called in the client's own thread.
+        """
+        self._engine.core.outages.callback = callback
 
     def metrics(self) -> dict[str, float]:
         return self._engine.metrics()

@@ -14,6 +14,7 @@ from ottla.client.backoff import Backoff
 from ottla.client.batch import NO_OFFSET, ProducerBatch
 from ottla.client.cluster_metadata import NO_LEADER, ClusterMetadata
 from ottla.client.errors import RETRIABLE, STALE_METADATA, ClientError, ClientTimeoutError, broker_error, error_code
+from ottla.client.outages import OutageMonitor
 from ottla.client.producer_config import ProducerSettings
 
 EPOCH_MAX = 32_767
@@ -22,6 +23,10 @@ REQUEST_OVERHEAD = 512
 """Bytes of a request besides its batches, including topic names and ids."""
 PARTITION_OVERHEAD = 64
 
+OUTAGE_ATTEMPTS_MIN = 3
+"""Fewer attempts of a batch are part of normal operation, such as a leader change."""
+_OTHER_OUTAGES = (ErrorCode.NETWORK_EXCEPTION, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
+"""Errors that are reported as outages of a broker or of a topic."""
 _SEQUENCE_ERRORS = (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.UNKNOWN_PRODUCER_ID)
 
 
@@ -47,6 +52,7 @@ class Sender:
         self._cluster = cluster
         self._backoff = backoff
         self._in_flight: dict[int, int] = {}
+        self.outages = OutageMonitor()
         self.identity: tuple[int, int] | None = None
         """Producer id and epoch, once known."""
         self.is_flushing = 0
@@ -78,16 +84,29 @@ class Sender:
                 elif not queue.in_flight:
                     del accumulator.active[queue]
         for batch in expired:
-            seconds = self._settings.delivery_timeout_ms / 1000
-            about = f"partition {batch.partition} of topic {batch.topic!r}"
-            advice = "Check that the partition's leader is reachable, or raise delivery.timeout.ms."
-            self._fail(
-                batch,
-                ClientTimeoutError(
-                    f"{batch.count} records for {about} were not delivered within {seconds:g} s.", advice=advice
-                ),
-            )
+            self._fail(batch, self._timeout_error(batch))
         return list(ready.values())
+
+    def _timeout_error(self, batch: ProducerBatch) -> ClientError:
+        """Return the error of an expired batch, with the reason why it was not delivered, if one is known."""
+        seconds = self._settings.delivery_timeout_ms / 1000
+        records = "1 record" if batch.count == 1 else f"{batch.count} records"
+        message = (
+            f"{records} for partition {batch.partition} of topic {batch.topic!r} "
+            f"{'was' if batch.count == 1 else 'were'} not delivered within {seconds:g} s."
+        )
+        reason = batch.last_error
+        if reason is None or reason.code == ErrorCode.NETWORK_EXCEPTION:
+            reason = self.outages.latest or reason
+        if reason is None and self._cluster.leader(batch.topic, batch.partition) == NO_LEADER:
+            reason = broker_error(ErrorCode.LEADER_NOT_AVAILABLE, "the partition has no leader.")
+        if reason is None and batch.attempts:
+            reason = ClientTimeoutError("The broker did not respond.")
+        if reason is not None:
+            return ClientTimeoutError(f"{message} {reason.message}", advice=reason.advice)
+        return ClientTimeoutError(
+            message, advice="Check that the partition's leader is reachable, or raise delivery.timeout.ms."
+        )
 
     def _maybe_take(
         self,
@@ -280,10 +299,10 @@ class Sender:
         if code in _SEQUENCE_ERRORS and batch.has_sequence:
             if not self._has_older(queue, batch):
                 queue.needs_reset = True  # no older batch: the broker lost its producer state
-            self._requeue(queue, batch, now_ms)
+            self._requeue(queue, batch, error, now_ms)
             return
         if code in RETRIABLE and batch.attempts <= self._settings.retries_max:
-            self._requeue(queue, batch, now_ms)
+            self._requeue(queue, batch, error, now_ms)
             return
         if code in (ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.PRODUCER_FENCED):
             self.identity = None
@@ -294,8 +313,11 @@ class Sender:
         waiting = any(other.has_sequence and other.serial < batch.serial for other in queue.batches)
         return waiting or any(other.serial < batch.serial for other in queue.in_flight)
 
-    def _requeue(self, queue: PartitionQueue, batch: ProducerBatch, now_ms: float) -> None:
+    def _requeue(self, queue: PartitionQueue, batch: ProducerBatch, error: ClientError, now_ms: float) -> None:
         """Return a batch to the waiting ones, in order."""
+        batch.last_error = error
+        if batch.attempts >= OUTAGE_ATTEMPTS_MIN and error.code not in _OTHER_OUTAGES:
+            self.outages.begin(f"{batch.topic}-{batch.partition}", error)
         batch.retry_at_ms = now_ms + self._backoff.delay_ms(batch.attempts)
         self._insert(queue, [batch])
 
@@ -345,6 +367,8 @@ class Sender:
 
     def _succeed(self, batch: ProducerBatch, base_offset: int, log_append_ms: int) -> None:
         self.counts["acknowledged"] += batch.count
+        if batch.last_error is not None:
+            self.outages.end(f"{batch.topic}-{batch.partition}")
         batch.succeed(base_offset, log_append_ms)
         self._accumulator.finish(batch)
 

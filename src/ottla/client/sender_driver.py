@@ -5,6 +5,7 @@ from collections import deque
 from functools import partial
 from typing import Any
 
+from ottla.base.errors import ErrorCode
 from ottla.base.ids import ZERO_UUID, Uuid
 from ottla.client.accumulator import RecordAccumulator
 from ottla.client.batch import ProducerBatch
@@ -12,7 +13,7 @@ from ottla.client.cluster_client import ANY_NODE, ClusterClient
 from ottla.client.cluster_metadata import ClusterMetadata, Node
 from ottla.client.errors import ClientError, DisconnectedError, raise_for
 from ottla.client.producer_config import ProducerSettings
-from ottla.client.sender import PendingProduce, Sender
+from ottla.client.sender import OUTAGE_ATTEMPTS_MIN, PendingProduce, Sender
 from ottla.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 
@@ -20,6 +21,7 @@ INLINE_COMPRESSION_BYTES_MAX = 32 << 10
 """Larger requests are compressed by a worker."""
 TOPIC_NAME_MAX_VERSION = 12
 """Later versions identify topics by id."""
+PRODUCER_ID = "the producer id"
 NO_TRANSACTION_TIMEOUT_MS = 2**31 - 1
 
 
@@ -31,6 +33,7 @@ class SenderDriver:
         self._settings = settings
         self._accumulator = accumulator
         self.sender = Sender(settings, accumulator, core.cluster, core.retry_backoff)
+        self.sender.outages = core.outages
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ms = 0.0
         self._connecting: dict[int, asyncio.Task[None]] = {}
@@ -116,14 +119,17 @@ class SenderDriver:
                         transactional_id=None, transaction_timeout_ms=NO_TRANSACTION_TIMEOUT_MS
                     )
                     response = await self._core.call(ANY_NODE, request, InitProducerIdResponse)
-                    raise_for(response.error_code, about="the producer id")
+                    raise_for(response.error_code, about=PRODUCER_ID)
                     self.sender.identity = (response.producer_id, response.producer_epoch)
+                    self._core.outages.end(PRODUCER_ID)
                     break
                 except ClientError as error:
                     if not error.is_retriable:
                         self.sender.fail_all(error)
                         break
                     tries += 1
+                    if tries >= OUTAGE_ATTEMPTS_MIN and error.code != ErrorCode.NETWORK_EXCEPTION:
+                        self._core.outages.begin(PRODUCER_ID, error)
                     await asyncio.sleep(self._core.retry_backoff.delay_ms(tries) / 1000)
         finally:
             self._producer_id_task = None

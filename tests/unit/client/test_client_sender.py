@@ -6,6 +6,7 @@ from ottla.base.errors import ErrorCode
 from ottla.client import (
     BrokerError,
     ClientTimeoutError,
+    BrokerUnreachableError,
     DisconnectedError,
     OutOfOrderSequenceError,
     ProducerFencedError,
@@ -191,8 +192,54 @@ def test_batches_without_a_leader_expire():
     harness.now_ms = 31_000
     assert harness.poll() == []
     assert isinstance(outcome(future), ClientTimeoutError)
-    assert "not delivered within 31 s" in str(outcome(future))
+    assert str(outcome(future)).startswith(
+        "1 record for partition 0 of topic 't' was not delivered within 31 s. "
+        "LEADER_NOT_AVAILABLE: the partition has no leader."
+    )
     assert harness.accumulator.memory_used == 0
+
+
+def test_expired_batch_names_the_last_error():
+    """As on a full disk: the broker's error would otherwise be lost behind a timeout."""
+    harness = ProducerHarness(delivery_timeout_ms=31_000, request_timeout_ms=30_000)
+    seen = []
+    harness.sender.outages.callback = lambda subject, error: seen.append((subject, error and error.name))
+    (future, _) = harness.send_batch(b"a", b"b")
+    for attempt in range(1, 5):
+        (pending,) = harness.poll()
+        harness.respond(pending, ErrorCode.KAFKA_STORAGE_ERROR, message="no space left on device")
+        assert seen == ([("t-0", "KAFKA_STORAGE_ERROR")] if attempt >= 3 else [])
+    harness.now_ms = 31_000
+    harness.poll()
+    assert str(outcome(future)) == (
+        "2 records for partition 0 of topic 't' were not delivered within 31 s. "
+        "KAFKA_STORAGE_ERROR (partition 0 of topic 't'): no space left on device."
+    )
+
+
+def test_expired_batch_names_the_outage_that_lost_its_connection():
+    harness = ProducerHarness(delivery_timeout_ms=31_000, request_timeout_ms=30_000)
+    (future,) = harness.send_batch(b"a")
+    (pending,) = harness.poll()
+    harness.sender.on_request_failed(pending, DisconnectedError("lost."), harness.now_ms)
+    harness.sender.outages.begin("a:1", BrokerUnreachableError("a:1 is unreachable: refused.", advice="Look there."))
+    harness.now_ms = 31_000
+    harness.poll()
+    assert str(outcome(future)).endswith("within 31 s. a:1 is unreachable: refused. Look there.")
+
+
+def test_recovered_partition_ends_its_outage():
+    harness = ProducerHarness()
+    seen = []
+    harness.sender.outages.callback = lambda subject, error: seen.append((subject, error and error.name))
+    harness.send_batch(b"a")
+    for _ in range(3):
+        (pending,) = harness.poll()
+        harness.respond(pending, ErrorCode.KAFKA_STORAGE_ERROR)
+    (pending,) = harness.poll()
+    harness.respond(pending)
+    assert seen == [("t-0", "KAFKA_STORAGE_ERROR"), ("t-0", None)]
+    assert harness.sender.outages.latest is None
 
 
 def test_batch_that_expires_in_flight_starts_a_new_epoch():

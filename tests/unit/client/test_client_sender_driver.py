@@ -109,7 +109,7 @@ def test_records_for_a_silent_broker_expire():
             cluster.silent = True
             began = asyncio.get_running_loop().time()
             with pytest.raises(
-                ClientTimeoutError, match="1 records for partition 0 of topic 't' were not delivered within 7 s"
+                ClientTimeoutError, match="1 record for partition 0 of topic 't' was not delivered within 7 s"
             ):
                 await client.send_and_wait("t", b"2")
             return asyncio.get_running_loop().time() - began
