@@ -90,7 +90,13 @@ def _shared_parameters(json_help: str) -> list[inspect.Parameter]:
     ]
     timeout = Annotated[
         float,
-        typer.Option("--timeout", metavar="SECONDS", min=0.1, rich_help_panel=_PANEL, help="Response timeout."),
+        typer.Option(
+            "--timeout",
+            metavar="SECONDS",
+            min=0.1,
+            rich_help_panel=_PANEL,
+            help="Time limit for a response or a delivery, retries included.",
+        ),
     ]
     is_json = Annotated[bool, typer.Option("--json", rich_help_panel=_PANEL, help=json_help)]
     options = {

@@ -9,11 +9,12 @@ import typer
 
 from ottla.cli.command import command
 from ottla.cli.completion import group_names
-from ottla.cli.errors import require_topics
+from ottla.cli.errors import CliError, require_topics
 from ottla.cli.options import Partitions, Topics, drop_none, parse_time_ms
 from ottla.cli.output import ProgressBar, print_note
 from ottla.cli.records import LineFormat, parse_separator, to_json
 from ottla.cli.session import Session
+from ottla.cli.waits import OutageNotes
 
 if TYPE_CHECKING:
     from ottla.client.consumer import Consumer
@@ -107,12 +108,19 @@ def consume(
     with session.admin() as admin:
         described = require_topics(admin, topics)
     with session.consumer(configs) as consumer:
-        run = _ConsumeRun(consumer, line, is_json=session.is_json, has_group=group is not None, records_max=records_max)
+        run = _ConsumeRun(
+            consumer,
+            line,
+            is_json=session.is_json,
+            has_group=group is not None,
+            is_following=follow,
+            records_max=records_max,
+        )
         if group is None:
             _assign(consumer, {name: len(topic.partitions) for name, topic in described.items()}, partitions, start)
         else:
             consumer.subscribe(list(described))
-        run.run(session.timeout_seconds, is_following=follow)
+        run.run(session.timeout_seconds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +187,14 @@ class _ConsumeRun:
     """Polls records, writes them and commits, until the end offsets or `records_max` are reached."""
 
     def __init__(
-        self, consumer: "Consumer", line: LineFormat, *, is_json: bool, has_group: bool, records_max: int | None
+        self,
+        consumer: "Consumer",
+        line: LineFormat,
+        *,
+        is_json: bool,
+        has_group: bool,
+        is_following: bool,
+        records_max: int | None,
     ) -> None:
         self._consumer, self._line, self._is_json, self._has_group = consumer, line, is_json, has_group
         self._remaining = records_max
@@ -188,8 +203,11 @@ class _ConsumeRun:
         self._written = 0
         self._has_uncommitted = False
         self._committed_at = time.monotonic()
+        self._notes = OutageNotes(consumer, waits_for_topics=is_following)
+        self._is_following = is_following
 
-    def run(self, seconds_max: float, *, is_following: bool) -> None:
+    def run(self, seconds_max: float) -> None:
+        is_following = self._is_following
         is_shown = not sys.stdout.isatty() and not is_following
         with ProgressBar("records", self._remaining, is_enabled=is_shown) as bar:
             give_up_at = time.monotonic() + seconds_max
@@ -201,18 +219,21 @@ class _ConsumeRun:
                     if records:
                         self._write(records)
                         bar.update(self._written, f"{self._written:,} records")
+                    else:
+                        self._on_deleted_topics()
                     if time.monotonic() - self._committed_at > COMMIT_INTERVAL_SECONDS:
-                        self._commit()
+                        self._commit_in_between()
                     if is_following:
                         continue
                     if self._is_at_end(records):
                         break
-                    if records or self._ends:
+                    if records:
                         give_up_at = time.monotonic() + seconds_max
                     elif time.monotonic() > give_up_at:
+                        self._require_no_outage(seconds_max)
                         break
             finally:
-                self._commit()
+                self._commit_at_end()
         if not is_following and not self._ends and self._remaining != 0:
             print_note("No partitions were assigned to this member: other members of the group read them.")
 
@@ -232,6 +253,48 @@ class _ConsumeRun:
             self._consumer.commit()
             self._has_uncommitted = False
         self._committed_at = time.monotonic()
+
+    def _commit_in_between(self) -> None:
+        """Commit. With --follow, an outage or a lost membership does not end the command."""
+        from ottla.client.errors import ClientError, CommitFailedError
+
+        try:
+            self._commit()
+        except CommitFailedError:
+            if not self._is_following:
+                raise
+            self._has_uncommitted = False  # the partitions' next owner reads the records again
+        except ClientError as error:
+            if not (self._is_following and error.is_retriable):
+                raise
+
+    def _commit_at_end(self) -> None:
+        """Commit, unless the broker is away: Ctrl-C should not wait for the timeout."""
+        from ottla.client.errors import BrokerUnreachableError
+
+        outage = self._notes.latest
+        if not isinstance(outage, BrokerUnreachableError):
+            self._commit()
+            return
+        if self._has_uncommitted:
+            print_note("ottla: the offsets of the last records were not committed; they will be read again")
+        self._consumer.close(timeout=0)
+
+    def _on_deleted_topics(self) -> None:
+        """Fail, or with --follow read a recreated topic from its beginning: all of its records are new."""
+        for topic in self._notes.take_deleted():
+            if not self._is_following:
+                raise CliError(f"topic {topic!r} was deleted")
+            partitions = [partition for partition in self._consumer.assignment if partition.topic == topic]
+            if partitions:
+                self._consumer.seek_to_beginning(*partitions)
+
+    def _require_no_outage(self, seconds: float) -> None:
+        """After a wait without records, raise its reason; without one, the member has no partitions."""
+        outage = self._notes.latest
+        if outage is not None or self._ends:
+            reason = f": {outage.message}" if outage is not None else ""
+            raise CliError(f"no records arrived within {seconds:g} s{reason}", outage.advice if outage else "")
 
     def _is_at_end(self, records: "list[ConsumerRecord]") -> bool:
         """Return whether every assigned partition has reached the end offset it had when it was assigned."""

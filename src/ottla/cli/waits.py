@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 class OutageNotes:
     """Prints the outages of a client. `take_deleted` returns the topics deleted since the last call."""
 
-    def __init__(self, client: "Producer | Consumer") -> None:
+    def __init__(self, client: "Producer | Consumer", *, waits_for_topics: bool = True) -> None:
+        self._waits_for_topics = waits_for_topics
         self._lock = threading.Lock()
         self._deleted: dict[str, None] = {}
         self._errors: dict[str, ClientError] = {}
@@ -29,8 +30,9 @@ class OutageNotes:
                 self._errors.pop(subject, None)
             return
         is_deleted = isinstance(error, UnknownTopicOrPartitionError)
-        text = error.message[:1].lower() + error.message[1:].rstrip(".")
-        print_note(f"ottla: {text}; {'waiting for it to be created again' if is_deleted else 'retrying'}")
+        if self._waits_for_topics or not is_deleted:
+            text = error.message.rstrip(".").replace("Topic", "topic", 1)
+            print_note(f"ottla: {text}; {'waiting for it to be created again' if is_deleted else 'retrying'}")
         with self._lock:
             self._errors[subject] = error
             if is_deleted:

@@ -252,7 +252,11 @@ class ConsumerEngine:
                 async with asyncio.timeout_at(deadline_ms / 1000):
                     await self._updated.wait()
             except TimeoutError:
-                raise ClientTimeoutError(f"Looking up the position of {partition} timed out.") from None
+                reason = self.core.outages.latest
+                raise ClientTimeoutError(
+                    f"Looking up the position of {partition} timed out.{'' if reason is None else f' {reason.message}'}",
+                    advice=None if reason is None else reason.advice,
+                ) from None
 
     def lag(self, partition: TopicPartition) -> int | None:
         """Return the number of offsets up to the end as of the last fetch, or None before the first fetch."""

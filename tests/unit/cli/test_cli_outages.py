@@ -14,6 +14,7 @@ from contextlib import contextmanager
 import pytest
 
 from ottla.cli.main import main
+from ottla.client import Admin
 from ottla.testing.broker import Broker
 from tests.unit.cli.conftest import Result
 
@@ -155,3 +156,94 @@ class TestTimeout:
         finally:
             node.kill()
             node.communicate()
+
+
+class TestNotes:
+    """A command that waits says what it waits for, once, and when the wait is over."""
+
+    @pytest.mark.parametrize("group", [(), ("--group", "readers")], ids=["", "group"])
+    def test_follow_while_the_broker_is_away(self, broker: Broker, group: tuple[str, ...]) -> None:
+        address = broker.bootstrap
+        send = ["produce", "orders", "--bootstrap", address, "-v"]
+        assert main([*send, "before"]) == 0
+        with running(address, "consume", "orders", "--follow", "--from", "beginning", *group) as consumer:
+            assert consumer.line() == "before\n"
+            broker.stop()
+            assert consumer.note() == f"ottla: {address} is unreachable: Connection refused; retrying\n"
+            broker.start()
+            assert consumer.note() == f"ottla: {address} is back\n"
+            assert main([*send, "after"]) == 0
+            assert consumer.line() == "after\n"
+            assert consumer.end() == 130
+            assert consumer.note() == ""
+
+    def test_ctrl_c_while_the_broker_is_away(self, broker: Broker) -> None:
+        with running(broker.bootstrap, "consume", "orders", "--follow", "--group", "readers") as consumer:
+            with Admin(bootstrap_servers=broker.bootstrap) as admin:
+                while "readers" not in admin.list_groups():
+                    pass
+            broker.stop()
+            assert "is unreachable" in consumer.note()
+            started = time.monotonic()
+            assert consumer.end() == 130
+            assert time.monotonic() - started < SLACK_SECONDS
+            assert consumer.note() == ""
+
+    @pytest.mark.parametrize("group", [(), ("--group", "readers")], ids=["", "group"])
+    def test_follow_when_the_topic_is_deleted(self, broker: Broker, group: tuple[str, ...]) -> None:
+        """The new topic is read from its beginning, even with fewer records than the old one."""
+        address = broker.bootstrap
+        send = ["produce", "orders", "--bootstrap", address, "-v"]
+        assert main([*send, "a", "-v", "b", "-v", "c"]) == 0
+        with running(address, "consume", "orders", "--follow", "--from", "beginning", *group) as consumer:
+            assert [consumer.line() for _ in range(3)] == ["a\n", "b\n", "c\n"]
+            with Admin(bootstrap_servers=address) as admin:
+                admin.delete_topics(["orders"])
+                assert consumer.note() == "ottla: topic 'orders' was deleted; waiting for it to be created again\n"
+                admin.create_topic("orders", 1)
+            assert main([*send, "new"]) == 0
+            assert consumer.note() == "ottla: orders is back\n"
+            assert consumer.line() == "new\n"
+            assert main([*send, "newer"]) == 0
+            assert consumer.line() == "newer\n"
+
+    def test_consume_to_the_end_fails_when_the_broker_goes_away(self, broker: Broker) -> None:
+        """The output pipe and the buffered fetches hold only a part of the topic, so the broker stops in between."""
+        address = broker.bootstrap
+        with running(address, "produce", "orders") as producer:
+            producer.write(("x" * 1_000 + "\n") * 8_000)
+            assert producer.process.stdin is not None
+            producer.process.stdin.close()
+            assert producer.process.wait(60) == 0
+        arguments = ("--timeout", "1", "--client-config", self.slow_client(broker))
+        with running(address, "consume", "orders", *arguments) as consumer:
+            assert len(consumer.line()) == 1_001
+            broker.stop()
+            assert consumer.process.stdout is not None
+            consumer.process.stdout.read()
+            assert consumer.process.wait(60) == 1
+            notes = list(iter(consumer.note, ""))
+        assert notes[0] == f"ottla: {address} is unreachable: Connection refused; retrying\n"
+        assert notes[1].endswith(f" {address} is unreachable: Connection refused.\n")
+
+    def slow_client(self, broker: Broker) -> str:
+        path = f"{broker.data}/client.properties"
+        with open(path, "w") as file:
+            file.write("fetch.max.bytes=10000\n")
+        return path
+
+    def test_produce_during_an_outage(self, broker: Broker) -> None:
+        address = broker.bootstrap
+        with running(address, "produce", "orders", "--timeout", "60") as producer:
+            with running(address, "consume", "orders", "--follow", "--from", "beginning") as consumer:
+                producer.write("a" * 20_000 + "\n" + "b" * 20_000 + "\n")
+                assert len(consumer.line()) == 20_001
+            broker.stop()
+            producer.write("c" * 20_000 + "\n" + "d" * 20_000 + "\n")
+            assert producer.note() == f"ottla: {address} is unreachable: Connection refused; retrying\n"
+            broker.start()
+            assert producer.note() == f"ottla: {address} is back\n"
+            assert producer.process.stdin is not None
+            producer.process.stdin.close()
+            assert producer.note().startswith("4 records to orders in ")
+            assert producer.process.wait(60) == 0

@@ -5,8 +5,8 @@ import pytest
 from ottla.base.errors import ErrorCode
 from ottla.client import (
     BrokerError,
-    ClientTimeoutError,
     BrokerUnreachableError,
+    ClientTimeoutError,
     DisconnectedError,
     OutOfOrderSequenceError,
     ProducerFencedError,
