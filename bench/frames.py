@@ -76,14 +76,14 @@ def batch(records: int, record_size: int) -> bytes:
 def events(count: int) -> list[bytes]:
     """Return values of about 100 bytes of JSON, which compress to about a third."""
     chooser = random.Random(11)
-    types, places = (
+    types, cities = (
         ("created", "paid", "packed", "shipped", "delivered"),
         ("Praha", "Brno", "Ostrava", "Lhota pod Horou"),
     )
     return [
         (
             f'{{"order":{chooser.randrange(10**9)},"event":"{chooser.choice(types)}",'
-            f'"place":"{chooser.choice(places)}","amount":{chooser.randrange(10**6) / 100},'
+            f'"place":"{chooser.choice(cities)}","amount":{chooser.randrange(10**6) / 100},'
             f'"note":"{chooser.randbytes(chooser.randrange(4, 16)).hex()}"}}'
         ).encode()
         for _ in range(count)
@@ -185,7 +185,7 @@ class Fetched:
 
 
 def read_fetch(response: bytearray) -> Fetched:
-    """Read a Fetch response. After the first batch of a filled topic all have one size, which tells their number."""
+    """Read a Fetch response. All batches of a filled topic after the first have the same size, which gives their number."""
     _, position = read_uvarint(response, 4 + 1 + 4 + 2 + 4)
     _, position = read_uvarint(response, position + TOPIC_ID_SIZE)
     _, error, high_watermark, _, _ = struct.unpack_from(">ihqqq", response, position)

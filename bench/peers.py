@@ -67,7 +67,7 @@ TOOL_FLAGS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Djava.awt.headles
 
 
 class PeerUnavailable(Exception):
-    """A peer cannot run on this machine. The message tells what is missing."""
+    """A peer cannot run on this machine. The message names the missing dependency."""
 
 
 @functools.cache

@@ -114,7 +114,7 @@ class Swarm:
 def figures_of_many(latencies: list[float], counts: Sequence[int], took: float) -> Figures:
     """`fairness` is the lowest number of responses of a connection / the mean."""
     if not latencies:
-        raise BrokerError("no response in the whole round")
+        raise BrokerError("no response during the round")
     latencies.sort()
     return {
         "per_second": len(latencies) / took,

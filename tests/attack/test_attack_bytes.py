@@ -74,7 +74,7 @@ def use(bootstrap):
 
 
 def attack(address, requests, source):
-    """Send some recorded requests, most of them mutated, whole or in pieces, on one connection; close or reset it."""
+    """Send some recorded requests, most of them mutated, at once or in pieces, on one connection; close or reset it."""
     chosen = source.randrange(len(requests))
     stream = b"".join(mutate(request, source) for request in requests[chosen : chosen + source.randint(1, RUNS_MAX)])
     with socket.create_connection(address) as connection, contextlib.suppress(ConnectionError):

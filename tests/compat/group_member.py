@@ -117,15 +117,15 @@ def run_kafka_python(bootstrap: str, group: str, topic: str, assignor: str, inst
     while not ended.is_set():
         # kafka-python 3.0 loses a rebalance that ends after a timed-out poll: it has no partitions and does not rejoin.
         found = consumer.poll(2000)
-        for place, records in found.items():
-            emit(read=[place.partition, *(record.offset for record in records)])
+        for partition, records in found.items():
+            emit(read=[partition.partition, *(record.offset for record in records)])
         if found:
             try:
                 consumer.commit()
                 emit(committed=True)
             except (CommitFailedError, KafkaError) as error:
                 emit(rejected=repr(error))
-        now = sorted(place.partition for place in consumer.assignment())
+        now = sorted(owned_partition.partition for owned_partition in consumer.assignment())
         if now != owned:
             owned = now
             emit(owns=owned)
@@ -162,15 +162,15 @@ def run_aiokafka(bootstrap: str, group: str, topic: str, assignor: str, instance
         await consumer.start()
         while not ended.is_set():
             found = await consumer.getmany(timeout_ms=100)
-            for place, records in found.items():
-                emit(read=[place.partition, *(record.offset for record in records)])
+            for partition, records in found.items():
+                emit(read=[partition.partition, *(record.offset for record in records)])
             if found:
                 try:
                     await consumer.commit()
                     emit(committed=True)
                 except (CommitFailedError, IllegalStateError) as error:
                     emit(rejected=repr(error))
-            now = sorted(place.partition for place in consumer.assignment())
+            now = sorted(owned_partition.partition for owned_partition in consumer.assignment())
             if now != owned:
                 owned = now
                 emit(owns=owned)

@@ -106,7 +106,7 @@ def test_list_offsets_and_delete_records(broker, admin, make_topic):
         for index in range(10):
             producer.send(topic, b"%d" % index, partition=0, timestamp=1000 + index)
     found = admin.list_offsets({(topic, 0): "latest", (topic, 1): "latest"})
-    assert {place: each.offset for place, each in found.items()} == {
+    assert {partition: result.offset for partition, result in found.items()} == {
         TopicPartition(topic, 0): 10,
         TopicPartition(topic, 1): 0,
     }

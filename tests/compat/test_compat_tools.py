@@ -242,8 +242,8 @@ def test_kafka_log_dirs(broker: Broker, run: Run, make_topic: MakeTopic) -> None
     topic = make_topic(2)
 
     def sizes() -> dict[str, int]:
-        told = json.loads(run(TOOLS + "LogDirsCommand", "--describe", "--topic-list", topic).lines()[-1])
-        (directory,) = told["brokers"][0]["logDirs"]
+        described = json.loads(run(TOOLS + "LogDirsCommand", "--describe", "--topic-list", topic).lines()[-1])
+        (directory,) = described["brokers"][0]["logDirs"]
         assert (directory["error"], broker.data_dir) in ((None, Path(directory["logDir"])), (None, None))
         return {partition["partition"]: partition["size"] for partition in directory["partitions"]}
 
@@ -265,12 +265,12 @@ def test_kafka_topics_describes_page_by_page(run: Run, make_topic: MakeTopic) ->
     lines = run(
         TOOLS + "TopicCommand", "--describe", "--topic", "|".join(topics), "--partition-size-limit-per-response", "2"
     ).lines()
-    told = [
+    described = [
         (found[1], int(found[2]))
         for line in lines
         if (found := re.search(r"Topic: (\S+)\s+Partition: (\d+)\s+Leader: \d+", line))
     ]
-    assert sorted(told) == [(topic, index) for topic in topics for index in range(3)]
+    assert sorted(described) == [(topic, index) for topic in topics for index in range(3)]
 
 
 def test_kafka_configs_alter(broker: Broker, run: Run, make_topic: MakeTopic) -> None:

@@ -35,12 +35,12 @@ def test_kafka_dump_log_reads_transaction_files(tmp_path: Path) -> None:
         ".txnindex",
         ".snapshot",
     ]
-    told = kafka_tool(DUMP, "--print-data-log", "--files", ",".join(files)).stdout
-    found = re.findall(r"producerId: (\d+) firstOffset: (\d+) lastOffset: (\d+) lastStableOffset: (\d+)", told)
+    output = kafka_tool(DUMP, "--print-data-log", "--files", ",".join(files)).stdout
+    found = re.findall(r"producerId: (\d+) firstOffset: (\d+) lastOffset: (\d+) lastStableOffset: (\d+)", output)
     assert found == [("1", "0", "3", "2"), ("2", "2", "5", "4")]
-    assert re.findall(r"endTxnMarker: (\w+) coordinatorEpoch: (\d+)", told) == [
+    assert re.findall(r"endTxnMarker: (\w+) coordinatorEpoch: (\d+)", output) == [
         ("ABORT", "3"),
         ("ABORT", "3"),
         ("COMMIT", "3"),
     ]
-    assert not re.search(r"(?i)mismatch|corrupt|invalid|exception|error|not found", told), told
+    assert not re.search(r"(?i)mismatch|corrupt|invalid|exception|error|not found", output), output

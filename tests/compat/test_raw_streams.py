@@ -30,9 +30,9 @@ def produce(topic: str, *values: bytes, acks: int = -1) -> ProduceRequest:
 
 
 def fetch(topic: str, offset: int, *, partition_max_bytes: int = 1 << 20, **fields: int) -> FetchRequest:
-    place = FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=partition_max_bytes)
+    partition = FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=partition_max_bytes)
     values: dict[str, int] = {"max_wait_ms": 0, "min_bytes": 1, **fields}
-    return FetchRequest(topics=[FetchTopic(topic=topic, partitions=[place])], **values)
+    return FetchRequest(topics=[FetchTopic(topic=topic, partitions=[partition])], **values)
 
 
 def end_offset(topic: str) -> ListOffsetsRequest:
@@ -166,10 +166,10 @@ def test_invalid_lengths_close_only_that_connection(broker: Broker, body: str) -
 
 def test_incomplete_request_does_not_affect_others(broker: Broker, ready_topic: str) -> None:
     """Connections that close in the middle of a large request leave nothing behind."""
-    whole = framed(request_bytes(produce(ready_topic, noise(1_000_000)), 11))
-    for size in [2, 4, 100, len(whole) - 1]:
+    request = framed(request_bytes(produce(ready_topic, noise(1_000_000)), 11))
+    for size in [2, 4, 100, len(request) - 1]:
         with RawConnection(broker.address) as connection:
-            connection.send_bytes(whole[:size])
+            connection.send_bytes(request[:size])
     with RawConnection(broker.address) as connection:
         assert connection.call(end_offset(ready_topic), 7).topics[0].partitions[0].offset == 0
 

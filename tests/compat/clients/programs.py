@@ -23,7 +23,7 @@ PROGRAMS = {"kafkajs": ("node", "npm"), "franz-go": ("go",)}
 
 
 class ProgramUnavailable(Exception):
-    """A program cannot be run here; the message says what is missing."""
+    """A program cannot run here. The message names the missing tools."""
 
 
 @functools.cache

@@ -41,9 +41,9 @@ def test_column_hashes_equal_single_key_hashes() -> None:
     rng = Random(1)
     keys: list[bytes | None] = [rng.randbytes(length) for length in [*range(40), 100, 1001]]
     rng.shuffle(keys)
-    whole = binary(keys)
-    assert murmur2_column(whole).tolist() == [murmur2(key or b"") for key in keys]
-    some = BinaryColumn(whole.offsets[3:], whole.data, None)
+    complete = binary(keys)
+    assert murmur2_column(complete).tolist() == [murmur2(key or b"") for key in keys]
+    some = BinaryColumn(complete.offsets[3:], complete.data, None)
     assert murmur2_column(some).tolist() == [murmur2(key or b"") for key in keys[3:]]
 
 
@@ -125,19 +125,19 @@ def test_memory_is_limited(broker: Broker) -> None:
 
 
 def test_invalid_columns_raise(broker: Broker) -> None:
-    broker.create_topic("refused", 2)
+    broker.create_topic("rejected", 2)
     with Producer(bootstrap_servers=broker.bootstrap, max_request_size=5000, max_block_ms=300) as producer:
-        with pytest.raises(RecordTooLargeError, match=r"of topic 'refused' is larger than max\.request\.size, 5000"):
-            producer.send_columns("refused", binary([b"x" * 6000]))
-        with pytest.raises(Exception, match="partition 9 of topic 'refused'"):
-            producer.send_columns("refused", binary([b"x"]), partitions=np.array([9], np.int32))
+        with pytest.raises(RecordTooLargeError, match=r"of topic 'rejected' is larger than max\.request\.size, 5000"):
+            producer.send_columns("rejected", binary([b"x" * 6000]))
+        with pytest.raises(Exception, match="partition 9 of topic 'rejected'"):
+            producer.send_columns("rejected", binary([b"x"]), partitions=np.array([9], np.int32))
         with pytest.raises(ValueError, match="must be >= 0, got -2"):
-            producer.send_columns("refused", binary([b"x"]), partitions=np.array([-2], np.int32))
+            producer.send_columns("rejected", binary([b"x"]), partitions=np.array([-2], np.int32))
         with pytest.raises(ValueError, match="have 1 and 2 rows"):
-            producer.send_columns("refused", binary([b"x"]), binary([b"x", b"y"]))
+            producer.send_columns("rejected", binary([b"x"]), binary([b"x", b"y"]))
         with pytest.raises(ValueError, match="milliseconds since 1970"):
-            producer.send_columns("refused", binary([b"x"]), timestamps=np.array([-5]))
-        assert producer.send_columns("refused", binary([])).result(1) == {}
+            producer.send_columns("rejected", binary([b"x"]), timestamps=np.array([-5]))
+        assert producer.send_columns("rejected", binary([])).result(1) == {}
 
 
 async def test_async_send_columns(broker: Broker) -> None:

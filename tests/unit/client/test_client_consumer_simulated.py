@@ -92,7 +92,7 @@ async def inject_fault(world, random, ports, node):
 def run(seed, method, records=300):
     random = stream(seed, "trouble")
 
-    async def story(world):
+    async def scenario(world):
         ports, node = await start_node(world)
         writer, reader = world.start("producer"), world.start("consumer")
         async with AsyncAdmin(bootstrap_servers=BOOTSTRAP, ports=writer) as admin:
@@ -112,7 +112,7 @@ def run(seed, method, records=300):
         return seen, buffered
 
     with World(seed) as world:
-        return world.run(story(world))
+        return world.run(scenario(world))
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -164,10 +164,10 @@ def test_results_of_removed_partitions_are_dropped(collector, arrive, positions)
 
 def test_corrupt_partition_does_not_affect_others(collector, arrive, positions, fetcher):
     arrive(p0=2, p1=2)
-    whole = fetcher.results[0].parts
-    damaged = bytearray(whole[0].records)
-    damaged[-2] ^= 1
-    fetcher.results[0] = FetchResult(1, [whole[0]._replace(records=bytes(damaged)), whole[1]])
+    parts = fetcher.results[0].parts
+    corrupt = bytearray(parts[0].records)
+    corrupt[-2] ^= 1
+    fetcher.results[0] = FetchResult(1, [parts[0]._replace(records=bytes(corrupt)), parts[1]])
     with pytest.raises(BrokerError, match=r"CORRUPT_MESSAGE \(t-0 from offset 0\)"):
         collector.next_records(10)
     assert positions.states[P0].offset == 0

@@ -98,7 +98,7 @@ async def committed(ports):
 def run(seed, strategy):
     random = stream(seed, "trouble")
 
-    async def story(world):
+    async def scenario(world):
         ports, node = await start_node(world)
         writer = world.start("writer")
         async with AsyncAdmin(bootstrap_servers=BOOTSTRAP, ports=writer) as admin:
@@ -133,7 +133,7 @@ def run(seed, strategy):
         return seen, begun, found
 
     with World(seed) as world:
-        return world.run(story(world))
+        return world.run(scenario(world))
 
 
 @pytest.mark.parametrize("strategy", ["range", "cooperative-sticky"])

@@ -32,11 +32,11 @@ def test_run_returns_results_and_raises_errors(loop_thread):
 
 
 def test_run_raises_errors_of_coroutine_creation(loop_thread):
-    def refuse():
+    def fail():
         raise KeyError("missing")
 
     with pytest.raises(KeyError, match="missing"):
-        loop_thread.run(refuse)
+        loop_thread.run(fail)
 
 
 def test_coroutine_is_created_in_the_loop_thread(loop_thread):

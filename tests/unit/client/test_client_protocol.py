@@ -53,7 +53,7 @@ class NegotiatedProtocol:
         self.events.clear()
         return self
 
-    def ask(self, request=None, deadline_ms=100.0):
+    def send_request(self, request=None, deadline_ms=100.0):
         request = request or MetadataRequest(topics=[])
         version = self.protocol.version_for(type(request))
 
@@ -96,7 +96,7 @@ def test_negotiation_retries_with_an_older_version():
 def test_responses_are_matched_to_requests(piece):
     """In one piece, in several, and byte by byte."""
     peer = NegotiatedProtocol().negotiate()
-    requests = [peer.ask(), peer.ask()]
+    requests = [peer.send_request(), peer.send_request()]
     assert [unpack_from(">hhi", data, 4) for data in requests] == [(METADATA, 13, 2), (METADATA, 13, 3)]
     assert peer.protocol.in_flight == 2
     feed(peer.protocol, response_frame(2, "one") + response_frame(3, "two"), piece)
@@ -108,7 +108,7 @@ def test_highest_common_version_is_used():
     peer = NegotiatedProtocol(((METADATA, 2, 7),)).negotiate()
     assert peer.protocol.version_for(MetadataRequest) == 7
     assert peer.protocol.version_for(MetadataRequest, 5) == 5
-    peer.ask()
+    peer.send_request()
     feed(peer.protocol, response_frame(2, "old", 7))
     assert peer.events == [(7, "old")]
 
@@ -133,15 +133,15 @@ def test_unsupported_apis_raise():
 )
 def test_invalid_responses_raise(data, error):
     peer = NegotiatedProtocol().negotiate()
-    peer.ask()
+    peer.send_request()
     with pytest.raises(error):
         feed(peer.protocol, data)
 
 
 def test_requests_in_flight_fail_when_the_connection_is_lost():
     peer = NegotiatedProtocol().negotiate()
-    peer.ask()
-    peer.ask()
+    peer.send_request()
+    peer.send_request()
     reason = DisconnectedError("gone")
     peer.protocol.fail_all(reason)
     assert peer.events == [reason, reason]
@@ -150,8 +150,8 @@ def test_requests_in_flight_fail_when_the_connection_is_lost():
 
 def test_expired_requests_are_found():
     peer = NegotiatedProtocol().negotiate()
-    peer.ask(deadline_ms=100)
-    peer.ask(deadline_ms=50)
+    peer.send_request(deadline_ms=100)
+    peer.send_request(deadline_ms=50)
     assert peer.protocol.next_deadline_ms == 50
     assert peer.protocol.expired_request(49) is None
     assert peer.protocol.expired_request(50).correlation_id == 3

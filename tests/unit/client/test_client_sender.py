@@ -162,11 +162,11 @@ def test_rejected_last_batch_leaves_no_sequence_gap():
 
 def test_rejected_earlier_batch_starts_a_new_epoch():
     harness = ProducerHarness()
-    (refused,), (later,) = harness.send_batch(b"a"), harness.send_batch(b"b")
+    (rejected,), (later,) = harness.send_batch(b"a"), harness.send_batch(b"b")
     first, second = harness.poll()
     harness.respond(first, ErrorCode.INVALID_RECORD)
     harness.respond(second, OUT_OF_ORDER)
-    assert isinstance(outcome(refused), BrokerError)
+    assert isinstance(outcome(rejected), BrokerError)
     (again,) = harness.poll()
     assert sequences([again]) == [(1, 0, [b"b"])]
     harness.respond(again, base_offset=3)

@@ -67,7 +67,7 @@ def run_with_crashes(seed, *, records=400, keep="page-cache", **configs):
         await producer.close()
         return results, metrics
 
-    async def story(world):
+    async def scenario(world):
         ports, node = await start_node(world)
         client = world.start("client")
         async with AsyncAdmin(bootstrap_servers=BOOTSTRAP, ports=client) as admin:
@@ -99,7 +99,7 @@ def run_with_crashes(seed, *, records=400, keep="page-cache", **configs):
         return results, values, metrics
 
     with World(seed) as world:
-        return world.run(story(world))
+        return world.run(scenario(world))
 
 
 def test_idempotent_producer_survives_crashes_without_loss_or_duplicates(sim_seed):

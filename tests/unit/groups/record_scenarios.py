@@ -37,8 +37,8 @@ class BrokerBackend:
             while connection.call(FindCoordinatorRequest(coordinator_keys=["any"]), 4).coordinators[0].error_code:
                 time.sleep(0.2)
             time.sleep(1)
-            asked = MetadataRequest(topics=[MetadataRequestTopic(name=name) for name in TOPIC_IDS])
-            self._topic_ids = {topic.name: topic.topic_id for topic in connection.call(asked, 12).topics}
+            request = MetadataRequest(topics=[MetadataRequestTopic(name=name) for name in TOPIC_IDS])
+            self._topic_ids = {topic.name: topic.topic_id for topic in connection.call(request, 12).topics}
 
     def topic_id(self, name: str) -> bytes:
         return self._topic_ids[name]

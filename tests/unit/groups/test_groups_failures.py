@@ -91,13 +91,13 @@ def test_static_member_keeps_old_id_if_storing_the_new_one_fails(run: ScenarioRu
     sync(run, "a", "g", first.member_id, 1, 5, {first.member_id: b"1"}, group_instance_id="one")
     run.receive("a")
     backend.reject_next = ErrorCode.NOT_ENOUGH_REPLICAS
-    refused = run.call("b", join_request(run, "g", instance="one", session_ms=900), 7)
-    assert (refused.error_code, refused.member_id, refused.generation_id) == (
+    rejected = run.call("b", join_request(run, "g", instance="one", session_ms=900), 7)
+    assert (rejected.error_code, rejected.member_id, rejected.generation_id) == (
         ErrorCode.COORDINATOR_NOT_AVAILABLE,
         "",
         1,
     )
-    assert refused.leader == first.member_id
+    assert rejected.leader == first.member_id
     assert heartbeat(run, "a", "g", first.member_id, 1, 4, "one").error_code == 0
     run.wait(29_999)
     assert state(run) == "Stable"

@@ -42,7 +42,7 @@ class ClosesAfterOneRead:
         self.lost.set_result(None)
 
 
-@pytest.mark.parametrize("ends", [True, False], ids=["the peer closes", "the peer stays"])
+@pytest.mark.parametrize("ends", [True, False], ids=["peer closes", "peer stays connected"])
 async def test_responses_before_a_close_are_received(ends: bool) -> None:
     loop = asyncio.get_running_loop()
     lost: asyncio.Future[None] = loop.create_future()

@@ -1,4 +1,4 @@
-"""The group coordinator in a whole node: the offsets topic, loading, and deletion of topics."""
+"""The group coordinator in a complete node: the offsets topic, loading, and deletion of topics."""
 
 import asyncio
 from typing import Any

@@ -1,4 +1,4 @@
-"""Retention and compaction in a whole node."""
+"""Retention and compaction in a complete node."""
 
 import threading
 import time

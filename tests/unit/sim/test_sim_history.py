@@ -24,26 +24,26 @@ def test_valid_history_has_no_violations():
     history.on_acked(sent(history, b"a", b"b"), 0)
     sent(history, b"lost")
     sent(history, b"unknown")
-    history.on_failed(sent(history, b"refused"))
+    history.on_failed(sent(history, b"rejected"))
     history.on_fetched(P, records(b"a", b"b"), 2, known_before=0)
     history.on_fetched(P, records(b"unknown", start=2), 3, known_before=history.high_watermark(P))
     history.on_fetched(P, [], 2, known_before=0)  # an earlier request whose response came later
     assert history.check({P: records(b"a", b"b", b"unknown")}) == []
 
 
-def violation(tell, final):
+def violation(record_events, final):
     history = History()
-    tell(history)
+    record_events(history)
     return [line.partition(":")[0] for line in history.check({P: final})]
 
 
 def test_two_values_at_one_offset():
-    def tell(history):
+    def record_events(history):
         sent(history, b"a"), sent(history, b"b")
         history.on_fetched(P, records(b"a"), 1, known_before=0)
         history.on_fetched(P, records(b"b"), 1, known_before=0)
 
-    assert "1" in violation(tell, records(b"a", b"b"))
+    assert "1" in violation(record_events, records(b"a", b"b"))
 
 
 def test_missing_acked_record():
@@ -51,11 +51,11 @@ def test_missing_acked_record():
 
 
 def test_missing_record_that_was_read():
-    def tell(history):
+    def record_events(history):
         sent(history, b"a")
         history.on_fetched(P, records(b"a"), 1, known_before=0)
 
-    assert violation(tell, []) == ["1, 3"]
+    assert violation(record_events, []) == ["1, 3"]
 
 
 def test_duplicate_of_idempotent_producer():
@@ -64,12 +64,12 @@ def test_duplicate_of_idempotent_producer():
 
 
 def test_batch_acked_at_two_offsets():
-    def tell(history):
+    def record_events(history):
         send = sent(history, b"a")
         history.on_acked(send, 0)
         history.on_acked(send, 1)
 
-    assert "4" in violation(tell, records(b"a", b"a"))
+    assert "4" in violation(record_events, records(b"a", b"a"))
 
 
 def test_rejected_record_in_log():
@@ -95,12 +95,12 @@ def test_value_never_sent():
 
 
 def test_high_watermark_decreases_or_is_exceeded():
-    def tell(history):
+    def record_events(history):
         sent(history, b"a")
         history.on_fetched(P, records(b"a"), 1, known_before=0)
         history.on_fetched(P, [], 0, known_before=history.high_watermark(P))
 
-    assert violation(tell, records(b"a")) == ["19"]
+    assert violation(record_events, records(b"a")) == ["19"]
     above = violation(
         lambda history: (sent(history, b"a"), history.on_fetched(P, records(b"a"), 0, known_before=0)), records(b"a")
     )

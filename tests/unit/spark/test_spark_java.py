@@ -12,8 +12,8 @@ def make_home(path, version, *, release=True):
     """Create a directory that looks like a Java home; its `java` prints its arguments."""
     (path / "bin").mkdir(parents=True)
     program = path / "bin" / "java"
-    tell = f"echo 'openjdk version \"{version}\" 2024' >&2"
-    program.write_text(f'#!/bin/sh\nif [ "$1" = -version ]; then {tell}; else printf "[%s]" "$@"; fi\n')
+    print_version = f"echo 'openjdk version \"{version}\" 2024' >&2"
+    program.write_text(f'#!/bin/sh\nif [ "$1" = -version ]; then {print_version}; else printf "[%s]" "$@"; fi\n')
     program.chmod(0o755)
     if release:
         (path / "release").write_text(f'IMPLEMENTOR="x"\nJAVA_VERSION="{version}"\n')
