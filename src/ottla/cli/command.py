@@ -22,9 +22,12 @@ _PANEL = "Connection and output options"
 
 
 def command(
-    app: typer.Typer, name: str, *, json_help: str = JSON_HELP
+    app: typer.Typer, name: str, *, json_help: str = JSON_HELP, requires_broker: bool = True
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Add a function to an app as a command; with the shared options if its first parameter is a `Session`."""
+    """Add a function to an app as a command; with the shared options if its first parameter is a `Session`.
+
+    Commands that require a broker fail at once if none listens.
+    """
 
     def add(function: Callable[..., None]) -> Callable[..., None]:
         parameters = list(inspect.signature(function).parameters.values())
@@ -39,7 +42,7 @@ def command(
                         _require_text(arguments[each.name])
                 if has_session:
                     shared_options = {each.name: arguments.pop(each.name) for each in shared}
-                    function(open_session(**shared_options), **arguments)
+                    function(open_session(**shared_options, requires_broker=requires_broker), **arguments)
                 else:
                     function(**arguments)
 

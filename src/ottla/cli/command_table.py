@@ -25,6 +25,7 @@ LAZY_COMMANDS: dict[str, CommandSpec] = {
     "topic": CommandSpec("ottla.cli.topic", "create, list, describe, alter and delete topics"),
     "produce": CommandSpec("ottla.cli.produce", "send records from files, stdin or the command line"),
     "consume": CommandSpec("ottla.cli.consume", "read records up to the end of the topic, or follow it"),
+    "wait": CommandSpec("ottla.cli.wait", "wait until a broker serves, for scripts and CI"),
     "group": CommandSpec("ottla.cli.group", "list and describe groups, show lag, reset offsets, delete"),
     "config": CommandSpec("ottla.cli.config", "show and change configs of topics, brokers and groups"),
     "cluster": CommandSpec("ottla.cli.cluster", "describe the cluster: nodes, controller, quorum, features"),

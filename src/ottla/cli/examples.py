@@ -35,6 +35,9 @@ ottla consume greetings
 ottla consume orders --follow --keys --offsets
 ottla consume orders --from -10 --json      # the last 10 records of each partition
 ottla consume orders --group kitchen        # continue at the committed offsets, then commit""",
+    "wait": """\
+ottla wait                                  # until 127.0.0.1:9092 serves
+ottla wait --topic orders --topic payments --timeout 60""",
     "group list": """\
 ottla group list
 ottla group list --state Stable --state Empty""",

@@ -3,7 +3,7 @@
 import socket
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +26,10 @@ class Session:
     configs: Mapping[str, str]
     timeout_seconds: float
     is_json: bool
+
+    def within(self, deadline: float) -> "Session":
+        """Return this session with the time that is left until a deadline in `time.monotonic` seconds."""
+        return replace(self, timeout_seconds=max(0.1, deadline - time.monotonic()))
 
     def admin(self) -> "Admin":
         from ottla.client.admin import Admin
@@ -61,11 +65,14 @@ class Session:
         return {"client.id": "ottla-cli", **(defaults or {}), **from_file, **own, "bootstrap.servers": self.bootstrap}
 
 
-def open_session(*, bootstrap: str | None, client_config: Path | None, timeout: float, is_json: bool) -> Session:
+def open_session(
+    *, bootstrap: str | None, client_config: Path | None, timeout: float, is_json: bool, requires_broker: bool = True
+) -> Session:
     """Resolve the brokers: option, then file, then default. Raises `CliError` if no broker is reachable."""
     configs = {} if client_config is None else _read_file(client_config)
     servers = bootstrap or configs.get("bootstrap.servers") or DEFAULT_BOOTSTRAP
-    _require_listener(servers, min(timeout, CONNECT_SECONDS_MAX))
+    if requires_broker:
+        require_listener(servers, min(timeout, CONNECT_SECONDS_MAX))
     return Session(servers, configs, timeout, is_json)
 
 
@@ -92,7 +99,7 @@ def _read_file(path: Path) -> dict[str, str]:
     return {name: value for name, value in read.items() if name in known and name not in java_only}
 
 
-def _require_listener(servers: str, seconds: float) -> None:
+def require_listener(servers: str, seconds: float) -> None:
     """Fail at once if no broker listens: a client would retry until its timeout. `seconds` limits all attempts."""
     from ottla.client.config import parse_addresses, read_list
 
