@@ -11,21 +11,22 @@ from ottla.wire.messages.describe_producers import (
     ProducerState,
     TopicResponse,
 )
+from ottla.wire.schema import SlicedWork
 
 REQUEST = DescribeProducersRequest
 
 
 def handle(
     broker: Broker, context: RequestContext, request: DescribeProducersRequest, version: int
-) -> DescribeProducersResponse:
-    return DescribeProducersResponse(
-        topics=[
-            TopicResponse(
-                name=topic.name, partitions=[_described(broker, topic.name, index) for index in topic.partition_indexes]
-            )
-            for topic in request.topics
-        ]
-    )
+) -> SlicedWork[DescribeProducersResponse]:
+    response = DescribeProducersResponse()
+    for topic in request.topics:
+        described = TopicResponse(name=topic.name)
+        for index in topic.partition_indexes:
+            described.partitions.append(_described(broker, topic.name, index))
+            yield
+        response.topics.append(described)
+    return response
 
 
 def _described(broker: Broker, topic: str, index: int) -> PartitionResponse:

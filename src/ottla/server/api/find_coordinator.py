@@ -1,11 +1,11 @@
 """FindCoordinator (key 10), versions 0–6: the broker that coordinates a group; several keys from version 4 on
 (KIP-699).
 
-The first request creates the topic that stores groups. Kafka makes that client retry; here the response waits until the
-topic exists and its partitions are open: a client that gets NOT_COORDINATOR from the named coordinator may pause for
-seconds (librdkafka: 3 s). Skipped: transactions and share groups have no coordinators yet; see docs/SKIPPED.md. A transactional id gets
-TRANSACTIONAL_ID_AUTHORIZATION_FAILED, the only error that every client reports as fatal: librdkafka retries others until
-its timeout.
+The first request creates the topic that stores groups. Kafka makes that client retry; here the response waits until
+the topic exists and its partitions are open: a client that gets NOT_COORDINATOR from the named coordinator may pause
+for seconds (librdkafka: 3 s). Skipped: transactions and share groups have no coordinators yet; see docs/SKIPPED.md. A
+transactional id gets TRANSACTIONAL_ID_AUTHORIZATION_FAILED, the only error that every client reports as fatal:
+librdkafka retries others until its timeout.
 """
 
 from collections.abc import Coroutine, Sequence

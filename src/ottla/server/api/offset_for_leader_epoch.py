@@ -3,6 +3,7 @@
 from ottla.base.decision import RequestContext
 from ottla.base.errors import ErrorCode
 from ottla.runtime.broker import Broker
+from ottla.runtime.slice_scheduler import in_pieces
 from ottla.wire.messages.offset_for_leader_epoch import (
     EpochEndOffset,
     OffsetForLeaderEpochRequest,
@@ -10,6 +11,7 @@ from ottla.wire.messages.offset_for_leader_epoch import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopicResult,
 )
+from ottla.wire.schema import SlicedWork
 
 REQUEST = OffsetForLeaderEpochRequest
 NO_EPOCH = -1
@@ -17,15 +19,15 @@ NO_EPOCH = -1
 
 def handle(
     broker: Broker, context: RequestContext, request: OffsetForLeaderEpochRequest, version: int
-) -> OffsetForLeaderEpochResponse:
-    return OffsetForLeaderEpochResponse(
-        topics=[
-            OffsetForLeaderTopicResult(
-                topic=topic.topic, partitions=[_result(broker, topic.topic, part) for part in topic.partitions]
-            )
-            for topic in request.topics
-        ]
-    )
+) -> SlicedWork[OffsetForLeaderEpochResponse]:
+    response = OffsetForLeaderEpochResponse()
+    for topic in request.topics:
+        result = OffsetForLeaderTopicResult(topic=topic.topic)
+        for some in in_pieces(topic.partitions):
+            result.partitions += [_result(broker, topic.topic, part) for part in some]
+            yield
+        response.topics.append(result)
+    return response
 
 
 def _result(broker: Broker, topic: str, part: OffsetForLeaderPartition) -> EpochEndOffset:
