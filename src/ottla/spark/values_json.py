@@ -1,18 +1,31 @@
-"""JSON documents as columns: with Arrow's parser and column operations if possible, otherwise document by document.
-
-Arrow's parser reads one document per line and returns rows without positions. So each document is put on its own line,
-and only documents that start and end like objects are parsed: each yields at least one row, so an equal number of rows
-and lines means one row each.
-"""
+"""JSON documents as columns: all at once if possible (see `json_tables`), otherwise document by document."""
 
 import json
+from decimal import Context
 from typing import Any
 
+from ottla.spark.json_tables import NotParsed, is_parsed_at_once, parse_documents
 from ottla.spark.value_columns import Decoded, decode_each
 
 EACH_MAX = 32
 """Up to this many documents are parsed one by one."""
-NEWLINE, SPACE, OPEN, CLOSE = b"\n"[0], b" "[0], b"{"[0], b"}"[0]
+
+
+DECIMALS = Context(prec=76)
+"""Enough digits to round to any decimal column."""
+
+
+class Number(float):
+    """A number with its text, which is exact for decimals."""
+
+    __slots__ = ("text",)
+
+    def __new__(cls, text: str) -> "Number":
+        created = super().__new__(cls, text)
+        created.text = text
+        return created
+
+    text: str
 
 
 class JsonCodec:
@@ -20,11 +33,12 @@ class JsonCodec:
 
     def __init__(self, arrow_type: Any) -> None:
         self._kind = arrow_type
-        self._is_plain = _is_plain(arrow_type)
+        self._is_parsed_at_once = is_parsed_at_once(arrow_type)
+        self._is_lenient = False
 
     def decode(self, column: Any) -> Decoded:
         """Decode documents. Invalid ones are found by bisection, so that one of them does not slow down all others."""
-        if not self._is_plain or not len(column):
+        if not self._is_parsed_at_once or not len(column):
             return self.decode_each(column)
         if not column.null_count:
             return self._decode_halves(column)
@@ -38,17 +52,16 @@ class JsonCodec:
         return Decoded(whole, {rows[index]: why for index, why in found.errors.items()})
 
     def decode_each(self, column: Any) -> Decoded:
-        return decode_each(column, self._kind, lambda data: from_json(json.loads(data), self._kind))
+        return decode_each(column, self._kind, lambda data: from_json(json.loads(data, parse_float=Number), self._kind))
 
     def _decode_halves(self, column: Any) -> Decoded:
         import pyarrow as pa
 
         try:
-            found = self._decode_all(column)
-        except pa.ArrowInvalid:
-            found = None
-        if found is not None:
+            found, self._is_lenient = parse_documents(column, self._kind, is_lenient=self._is_lenient)
             return Decoded(found, {})
+        except NotParsed:
+            pass
         if len(column) <= EACH_MAX:
             return self.decode_each(column)
         middle = len(column) // 2
@@ -56,61 +69,11 @@ class JsonCodec:
         errors = left.errors | {middle + index: why for index, why in right.errors.items()}
         return Decoded(pa.concat_arrays([left.column, right.column]), errors)
 
-    def _decode_all(self, column: Any) -> Any:
-        import numpy as np
-        import pyarrow as pa
-        from pyarrow import json as arrow_json
-
-        from ottla.wire.column_fields import copy_pieces
-        from ottla.wire.columns import BinaryColumn
-
-        given = BinaryColumn.from_arrow(column)
-        starts, sizes = given.offsets[:-1], np.diff(given.offsets)
-        if int(sizes.min()) < 2:
-            return None
-        places = np.zeros(len(sizes), np.int64)
-        np.cumsum(sizes[:-1] + 1, out=places[1:])
-        ends = places + sizes
-        lines = np.empty(int(ends[-1]) + 1, np.uint8)
-        copy_pieces(given.data, starts, lines, places, sizes)
-        lines[ends] = SPACE
-        lines[lines == NEWLINE] = SPACE  # equivalent between tokens, and not allowed within strings
-        if not ((lines[places] == OPEN) & (lines[ends - 1] == CLOSE)).all():
-            return None
-        lines[ends] = NEWLINE
-        options = arrow_json.ParseOptions(
-            explicit_schema=pa.schema(list(self._kind)), unexpected_field_behavior="ignore"
-        )
-        reading = arrow_json.ReadOptions(use_threads=False, block_size=len(lines) + 1)
-        table = arrow_json.read_json(pa.BufferReader(pa.py_buffer(lines)), read_options=reading, parse_options=options)
-        if table.num_rows != len(column):
-            return None
-        arrays = [table.column(field.name).combine_chunks() for field in self._kind]
-        return pa.StructArray.from_arrays(arrays, fields=list(self._kind))
-
     def encode(self, column: Any) -> Any:
         """Encode documents, without null fields."""
         import pyarrow as pa
 
         return as_text(column).cast(pa.binary())
-
-
-def _is_plain(arrow_type: Any) -> bool:
-    """Whether Arrow's parser reads the type as JSON defines it."""
-    import pyarrow as pa
-
-    is_type = pa.types
-    if is_type.is_struct(arrow_type):
-        return arrow_type.num_fields > 0 and all(_is_plain(field.type) for field in arrow_type)
-    if is_type.is_list(arrow_type):
-        return _is_plain(arrow_type.value_type)
-    return bool(
-        is_type.is_boolean(arrow_type)
-        or is_type.is_integer(arrow_type)
-        or is_type.is_float32(arrow_type)
-        or is_type.is_float64(arrow_type)
-        or is_type.is_string(arrow_type)
-    )
 
 
 def from_json(value: Any, arrow_type: Any) -> Any:
@@ -156,7 +119,8 @@ def _scalar(value: Any, arrow_type: Any) -> Any:
     if is_type.is_date(arrow_type) and isinstance(value, str):
         return datetime.date.fromisoformat(value)
     if is_type.is_decimal(arrow_type):
-        return decimal.Decimal(str(value)).quantize(decimal.Decimal(1).scaleb(-arrow_type.scale))
+        exact = decimal.Decimal(value.text if isinstance(value, Number) else str(value))
+        return exact.quantize(decimal.Decimal(1).scaleb(-arrow_type.scale), context=DECIMALS)
     if is_type.is_binary(arrow_type) and isinstance(value, str):
         return base64.b64decode(value, validate=True)
     if is_type.is_integer(arrow_type) and not isinstance(value, int):
