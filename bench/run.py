@@ -30,6 +30,7 @@ from bench import (
     partitions,
     perf_tool,
     recovery,
+    spark_json,
     spark_memory,
     spark_read,
     spark_write,
@@ -67,11 +68,15 @@ OWN_BROKERS: dict[str, Callable[[Sequence[type[BrokerProcess]], RunSize, Log], R
     "large": large_data.run,
 }
 """Benchmarks that start brokers themselves."""
-OTTLA_ONLY: dict[str, Callable[[RunSize, Log], Report]] = {"fixture": broker_fixture.run, "attack": attack.run}
+OTTLA_ONLY: dict[str, Callable[[RunSize, Log], Report]] = {
+    "fixture": broker_fixture.run,
+    "attack": attack.run,
+    "spark_json": spark_json.run,
+}
 """Benchmarks without a peer."""
 NAMES = (*RUNNING_BROKERS, *OWN_BROKERS, *OTTLA_ONLY)
-ON_REQUEST = ("spark_read", "spark_write", "spark_memory")
-"""Benchmarks that run only when named, as they install PySpark twice."""
+ON_REQUEST = ("spark_read", "spark_write", "spark_memory", "spark_json")
+"""Benchmarks that run only when named, as they need PySpark."""
 NEED_KAFKA = ("perf_tool", "consumer_tools")
 """Benchmarks that run Kafka's tools."""
 

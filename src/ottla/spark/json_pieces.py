@@ -182,7 +182,7 @@ def _fields(tokens: Tokens, depth: int, rows: int) -> Pieces:
         before = np.maximum(np.searchsorted(name_starts, tokens.backslashes, side="right") - 1, 0)
         if ((tokens.backslashes >= name_starts[before]) & (tokens.backslashes < name_ends[before])).any():
             raise NotParsed("a field's name has an escape")
-    return Pieces(documents[colons] - 1, name_starts, name_ends, at[colons] + 1, at[ends])
+    return Pieces(documents[colons].astype(np.int64) - 1, name_starts, name_ends, at[colons] + 1, at[ends])
 
 
 def _texts(lines: Any, starts: "Positions", sizes: "Positions", is_null: Any = None) -> Any:
