@@ -15,6 +15,7 @@ from ottla.wire.batches import (
     HEADER,
     LENGTH_OVERHEAD,
     MAGIC,
+    OUTPUT_BYTES_MAX,
     RECORDS_AT,
     decode_records,
 )
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
     from ottla.wire.batch_table import BatchTable, Column, Mask
     from ottla.wire.columns import RecordColumns
 
-OUTPUT_BYTES_MAX = 1 << 30
-"""Upper limit of one decompressed batch."""
 ABORT_MARKER = b"\0\0"
 """Type of a control record, in its key after a version of two bytes."""
 

@@ -25,7 +25,7 @@ PLAIN_MIN = 50
 """Fewer records are read faster one by one, unless they are uniform."""
 COLUMNS_MIN = 150
 """Fewer records that are not plain are read faster one by one."""
-HEADERS_MAX = 32
+COLUMN_HEADERS_MAX = 32
 """Records with more headers are read one by one: a column for each header of a single record would be slow."""
 TABLE_SIZES = (1 << 8, 1 << 10, 1 << 15)
 """Sizes of the tables of plain records. Batches of more records are not compared with them."""
@@ -82,7 +82,7 @@ def _column_stats(np: Any, data: bytes | memoryview, bounds: Column, *, check_of
     head = read_head_fields(octets, bounds[:-1])
     body = read_body_fields(octets, head.after_offset)
     counts, record_ends = body.header_counts, body.headers_at
-    if int(counts.min()) < 0 or int(counts.max()) > HEADERS_MAX:
+    if int(counts.min()) < 0 or int(counts.max()) > COLUMN_HEADERS_MAX:
         raise FastPathMiss
     for header in each_header(octets, counts, record_ends):
         if int(header.key_sizes.min()) < 0:
