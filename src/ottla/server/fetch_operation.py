@@ -155,7 +155,6 @@ class FetchOperation:
             self._read(cached)
             yield
         step = self._load_or_wait()
-        yield
         return (yield from self._pack()) if step is None else step
 
     def _pack(self) -> SlicedWork[Parts]:
