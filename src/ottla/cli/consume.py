@@ -12,6 +12,7 @@ from ottla.cli.completion import group_names
 from ottla.cli.errors import CliError, require_topics
 from ottla.cli.options import Partitions, Topics, drop_none, parse_time_ms
 from ottla.cli.output import ProgressBar, print_note
+from ottla.cli.record_format import FIELDS_HELP, RecordFormat
 from ottla.cli.records import LineFormat, parse_separator, to_json
 from ottla.cli.session import Session
 from ottla.cli.waits import OutageNotes
@@ -37,12 +38,18 @@ From = Annotated[
     ),
 ]
 FromBeginning = Annotated[bool, typer.Option("--from-beginning", help="Same as --from beginning.")]
-Follow = Annotated[bool, typer.Option("--follow", "-f", help="Wait for more records at the end, until Ctrl-C.")]
+Follow = Annotated[bool, typer.Option("--follow", "-F", help="Wait for more records at the end, until Ctrl-C.")]
 RecordsMax = Annotated[int | None, typer.Option("--max", "-n", min=1, metavar="N", help="Stop after N records.")]
 GroupOption = Annotated[
     str | None,
     typer.Option(
         "--group", "-g", autocompletion=group_names, help="Consume as a member of this group and commit offsets."
+    ),
+]
+Format = Annotated[
+    str | None,
+    typer.Option(
+        "--format", "-f", metavar="FORMAT", help=f"Write each record in this format, as kcat does: {FIELDS_HELP}."
     ),
 ]
 Keys = Annotated[bool, typer.Option("--keys", help="Write keys before values.")]
@@ -75,6 +82,7 @@ def consume(
     records_max: RecordsMax = None,
     partitions: Partitions = None,
     group: GroupOption = None,
+    format_: Format = None,
     keys: Keys = False,
     headers: Headers = False,
     timestamps: Timestamps = False,
@@ -90,7 +98,15 @@ def consume(
     """
     selected = {"partition": offsets, "offset": offsets, "timestamp": timestamps, "headers": headers, "key": keys}
     parts = (*(part for part, is_selected in selected.items() if is_selected), "value")
-    line = LineFormat(parts, parse_separator(key_separator), parse_separator(record_separator), null.encode())
+    line: LineFormat | RecordFormat = LineFormat(
+        parts, parse_separator(key_separator), parse_separator(record_separator), null.encode()
+    )
+    if format_ is not None:
+        if session.is_json or len(parts) > 1:
+            raise typer.BadParameter(
+                "--format cannot be combined with --json, --keys, --headers, --timestamps or --offsets"
+            )
+        line = RecordFormat(format_, null.encode())
     if from_beginning and begin not in (None, BEGINNING):
         raise typer.BadParameter("--from and --from-beginning cannot be combined")
     start = parse_start_position(
@@ -189,7 +205,7 @@ class _ConsumeRun:
     def __init__(
         self,
         consumer: "Consumer",
-        line: LineFormat,
+        line: LineFormat | RecordFormat,
         *,
         is_json: bool,
         has_group: bool,

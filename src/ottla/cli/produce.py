@@ -15,7 +15,7 @@ from ottla.cli.command import command
 from ottla.cli.errors import CliError, require_topics, unknown_topic_error
 from ottla.cli.options import Acks, Compression, Linger, Topic, drop_none, parse_pairs, parse_time_ms
 from ottla.cli.output import ProgressBar, print_json, print_note
-from ottla.cli.records import InputRecord, from_json, parse_separator, split_records
+from ottla.cli.records import InputRecord, decode_headers, from_json, parse_separator, split_records
 from ottla.cli.session import Session
 from ottla.cli.waits import OutageNotes
 
@@ -37,11 +37,16 @@ Values = Annotated[
 ]
 Key = Annotated[str | None, typer.Option("--key", "-k", metavar="TEXT", help="Key of records without one.")]
 Keys = Annotated[bool, typer.Option("--keys", help="Lines hold a key, the separator and the value.")]
-KeySeparator = Annotated[str, typer.Option("--key-separator", metavar="TEXT", help="Separator between key and value.")]
+Headers = Annotated[
+    bool, typer.Option("--headers", help="Lines begin with headers, NAME=VALUE,NAME=VALUE, and the separator.")
+]
+KeySeparator = Annotated[
+    str, typer.Option("--key-separator", metavar="TEXT", help="Separator between headers, key and value.")
+]
 RecordSeparator = Annotated[str, typer.Option("--record-separator", metavar="TEXT", help="Terminator of a record.")]
 Whole = Annotated[bool, typer.Option("--whole", help="Send each file as one record.")]
 Null = Annotated[
-    str | None, typer.Option("--null", metavar="TEXT", help="Text that stands for a null value (a tombstone).")
+    str | None, typer.Option("--null", metavar="TEXT", help="Text that stands for a null value (a tombstone) or key.")
 ]
 HeaderPairs = Annotated[
     list[str] | None,
@@ -77,6 +82,7 @@ def produce(
     value: Values = None,
     key: Key = None,
     keys: Keys = False,
+    headers: Headers = False,
     key_separator: KeySeparator = "\\t",
     record_separator: RecordSeparator = "\\n",
     whole: Whole = False,
@@ -97,9 +103,15 @@ def produce(
     if value and files:
         raise typer.BadParameter("--value and files cannot be combined")
     defaults = _default_fields(key, header, timestamp, partition)
+    parts = tuple(part for part, is_given in (("headers", headers), ("key", keys)) if is_given)
+    if parts and session.is_json:
+        raise typer.BadParameter("--keys and --headers cannot be combined with --json, whose records name their fields")
+    if parts and not key_separator:
+        raise typer.BadParameter("--key-separator must not be empty")
     parser = _RecordParser(
         session.is_json,
-        parse_separator(key_separator) if keys else None,
+        parts,
+        parse_separator(key_separator),
         None if null is None else null.encode(),
         keep_partitions,
     )
@@ -153,29 +165,32 @@ class _SendReport:
 
 
 class _RecordParser:
-    """Parses the bytes of one record."""
+    """Parses the bytes of one record. `parts` are those before the value: headers, key."""
 
-    def __init__(self, is_json: bool, key_separator: bytes | None, null: bytes | None, keeps_partitions: bool) -> None:
-        self._is_json, self._key_separator, self._null, self._keeps_partitions = (
-            is_json,
-            key_separator,
-            null,
-            keeps_partitions,
-        )
+    def __init__(
+        self, is_json: bool, parts: tuple[str, ...], separator: bytes, null: bytes | None, keeps_partitions: bool
+    ) -> None:
+        self._is_json, self._parts, self._separator = is_json, parts, separator
+        self._null, self._keeps_partitions = null, keeps_partitions
 
     def parse(self, raw: bytes, number: int) -> InputRecord:
         if self._is_json:
             record = from_json(raw, number)
             return record if self._keeps_partitions else replace(record, partition=None)
-        key: bytes | None = None
-        if self._key_separator is not None:
-            key, found, raw = raw.partition(self._key_separator)
-            if not found:
-                raise CliError(
-                    f"line {number} has no key separator {self._key_separator!r}",
-                    "Set another one with --key-separator.",
-                )
-        return InputRecord(None if raw == self._null else raw, key)
+        if not self._parts:
+            return InputRecord(self._nullable(raw))
+        *before, value = raw.split(self._separator, len(self._parts))
+        if len(before) < len(self._parts):
+            raise CliError(
+                f"line {number} has no key separator {self._separator!r}", "Set another one with --key-separator."
+            )
+        found = dict(zip(self._parts, before, strict=True))
+        headers = decode_headers(found["headers"], self._null, number) if "headers" in found else None
+        key = found.get("key")
+        return InputRecord(self._nullable(value), None if key is None else self._nullable(key), headers)
+
+    def _nullable(self, content: bytes) -> bytes | None:
+        return None if content == self._null else content
 
 
 class _RecordSender:

@@ -189,6 +189,26 @@ def as_text(name: str, content: bytes | None) -> dict[str, str | None]:
         return {f"{name}_base64": base64.b64encode(content).decode()}
 
 
+def encode_headers(headers: Iterable[tuple[str, bytes | None]], null: bytes) -> bytes:
+    """Return headers as `name=value,name=value`, as kcat writes them."""
+    return b",".join(name.encode() + b"=" + (null if content is None else content) for name, content in headers)
+
+
+def decode_headers(text: bytes, null: bytes | None, number: int) -> list[tuple[str, bytes | None]]:
+    """Parse what `encode_headers` returns. Values with commas need JSON."""
+    found: list[tuple[str, bytes | None]] = []
+    for pair in text.split(b",") if text else ():
+        name, separator, content = pair.partition(b"=")
+        try:
+            decoded = name.decode()
+        except UnicodeDecodeError:
+            decoded = ""
+        if not separator or not decoded:
+            raise CliError(f"line {number}: header {shorten(repr(pair)[1:])} is not NAME=VALUE")
+        found.append((decoded, None if content == null else content))
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class LineFormat:
     """Which parts of a record are written, their separator, the terminator and the text for null."""
@@ -211,9 +231,6 @@ class LineFormat:
                 content: bytes | None = getattr(record, part)
                 return self.null if content is None else content
             case "headers":
-                return b",".join(
-                    name.encode() + b"=" + (self.null if content is None else content)
-                    for name, content in record.headers
-                )
+                return encode_headers(record.headers, self.null)
             case _:
                 return str(getattr(record, part)).encode()

@@ -75,6 +75,19 @@ class TestProduce:
         assert ottla("produce", f"{topic}-copy", "--json", stdin=written.encode()).code == 0
         assert ottla("consume", f"{topic}-copy", "--json").out == written.replace(topic, f"{topic}-copy")
 
+    def test_lines_with_headers_and_keys_copy_a_topic(self, ottla: Ottla, topic: str) -> None:
+        ottla("topic", "create", f"{topic}-copy", "-p", "1")
+        ottla("produce", topic, "-v", "v", "-k", "k", "-H", "a=1", "-H", "b=x=y")
+        ottla("produce", topic, "-v", "w\tx")
+        parts = ["--headers", "--keys", "--null", "NULL"]
+        written = ottla("consume", topic, *parts).out
+        assert written == "a=1,b=x=y\tk\tv\n\tNULL\tw\tx\n"
+        assert ottla("produce", f"{topic}-copy", *parts, stdin=written.encode()).code == 0
+        copied, original = (ottla("consume", each, "--json").lines for each in (f"{topic}-copy", topic))
+        assert [(each["key"], each["value"], each["headers"]) for each in copied] == [
+            (each["key"], each["value"], each["headers"]) for each in original
+        ]
+
     @pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd"])
     def test_compression_and_acks(self, ottla: Ottla, topic: str, codec: str) -> None:
         assert ottla("produce", topic, "--compression", codec, "--acks", "1", stdin=b"a\nb\n").code == 0
@@ -87,12 +100,16 @@ class TestProduce:
             "ottla: line 2 has no key separator b'\\t'",
             "       Set another one with --key-separator.",
         )
+        no_header = ottla("produce", topic, "--headers", stdin=b"x\tv\n")
+        assert no_header.err.splitlines()[-1] == "ottla: line 1: header 'x' is not NAME=VALUE"
+        assert ottla("produce", topic, "--keys", "--key-separator", "", stdin=b"x\n").code == 2
+        assert ottla("produce", topic, "--keys", "--json", stdin=b"x\n").code == 2
         assert "line 1 is not JSON" in ottla("produce", topic, "--json", stdin=b"x\n").err
         assert ottla("produce", topic, "-v", "a", "file").code == 2
         assert ottla("produce", topic, "--timestamp", "soon", "-v", "a").code == 2
         assert "compression.type must be one of" in ottla("produce", topic, "--compression", "zip", "-v", "a").err
         assert ottla("produce", topic, "/no/such/file").err == "ottla: /no/such/file: No such file or directory\n"
-        wrong = ottla("produce", topic, "-p", "7", "-v", "a", "--timeout", "0.5")
+        wrong = ottla("produce", topic, "-p", "7", "-v", "a")
         assert wrong.code == 1
         assert f"`ottla topic describe {topic}` shows its partitions." in wrong.err
 
@@ -133,6 +150,16 @@ class TestConsume:
         assert ottla("consume", topic, "--group", topic).out == ""
         assert ottla("consume", topic, "--group", topic, "-p", "0").code == 2
         assert ottla("consume", topic, "--group", topic, "--from", "1").code == 2
+
+    def test_format(self, ottla: Ottla, topic: str) -> None:
+        ottla("produce", topic, "-v", "v", "-k", "k", "-H", "a=1", "--timestamp", "@5")
+        ottla("produce", topic, "--null", "x", "-v", "x", "--timestamp", "@6")
+        assert (
+            ottla("consume", topic, "-f", r"%t %p %o %T %k %s %h\n").out == f"{topic} 0 0 5 k v a=1\n{topic} 0 1 6   \n"
+        )
+        assert ottla("consume", topic, "-f", r"%k,%s;", "--null", "NULL").out == "k,v;NULL,NULL;"
+        for wrong in (["-f", "%z"], ["-f", "orders"], ["-f"], ["-f", "%s", "--json"], ["-f", "%s", "--keys"]):
+            assert ottla("consume", topic, *wrong).code == 2, wrong
 
     def test_unknown_topic(self, ottla: Ottla, name: str) -> None:
         failed = ottla("consume", name)

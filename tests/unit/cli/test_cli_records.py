@@ -9,7 +9,17 @@ import typer
 from ottla.cli.errors import CliError
 from ottla.cli.options import parse_duration_ms, parse_time_ms
 from ottla.cli.perf import latencies, rates
-from ottla.cli.records import InputRecord, LineFormat, from_json, parse_separator, split_records, to_json
+from ottla.cli.record_format import RecordFormat
+from ottla.cli.records import (
+    InputRecord,
+    LineFormat,
+    decode_headers,
+    encode_headers,
+    from_json,
+    parse_separator,
+    split_records,
+    to_json,
+)
 from ottla.client.records import ConsumerRecord
 
 NOW_MS = 1_800_000_000_000
@@ -184,3 +194,59 @@ def test_latencies_and_rates() -> None:
         "records_per_second": 20.0,
         "mb_per_second": 2.0,
     }
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (r"%t %p %o %k %s\n", b"t 1 2 k v\n"),
+        (
+            r"%t [%p] at offset %o: key %k (%K): %s (%S) %T %h\r\n",
+            b"t [1] at offset 2: key k (1): v (1) 3 a=1,b=NULL\r\n",
+        ),
+        (r"%R%s", b"\0\0\0\1v"),
+        (r"%%s\t%s\0\x41\\\q", b"%s\tv\0A\\\\q"),
+        ("ä%s", "äv".encode()),
+    ],
+)
+def test_format(text: str, found: bytes) -> None:
+    assert RecordFormat(text, b"NULL").write([record(b"k", b"v", (("a", b"1"), ("b", None)))]) == found
+
+
+def test_format_of_null() -> None:
+    assert RecordFormat("%k %K %s %S %R|", b"").write([record(None, None)] * 2) == b" -1  -1 \xff\xff\xff\xff|" * 2
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("%x", "'%x' is not a field of a format; the fields are %t topic"),
+        ("%s %", "'%' is not a field of a format"),
+        ("orders", "the format 'orders' has no field such as %s; to wait for more records, use --follow or -F"),
+        ("", "the format '' has no field"),
+    ],
+)
+def test_invalid_format(text: str, message: str) -> None:
+    with pytest.raises(typer.BadParameter) as raised:
+        RecordFormat(text, b"")
+    assert raised.value.message.startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (b"", []),
+        (b"a=1", [("a", b"1")]),
+        (b"a=1,a=,b=x=y,c=-", [("a", b"1"), ("a", b""), ("b", b"x=y"), ("c", None)]),
+        (b"a=\xff", [("a", b"\xff")]),
+    ],
+)
+def test_header_text(text: bytes, found: list[tuple[str, bytes | None]]) -> None:
+    assert decode_headers(text, b"-", 1) == found
+    assert encode_headers(found, b"-") == text
+
+
+@pytest.mark.parametrize("text", [b"a", b"=1", b"a=1,", b"\xff=1"])
+def test_invalid_header_text(text: bytes) -> None:
+    with pytest.raises(CliError, match=r"line 4: header .* is not NAME=VALUE"):
+        decode_headers(text, None, 4)
