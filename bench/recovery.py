@@ -1,8 +1,8 @@
 """Recovery after an unclean stop: the additional time from process start to the first acknowledged Produce.
 
 One partition is filled and the broker is stopped cleanly. Then it is started alternately as it was left, and without
-its clean-shutdown marker and recovery points, so that the complete partition is recovered. The difference is the recovery
-time. Start times vary by more than a recovery takes, so the fastest of several starts is used.
+its clean-shutdown marker and recovery points, so that the complete partition is recovered. The difference is the
+recovery time. Start times vary by more than a recovery takes, so the fastest of several starts is used.
 """
 
 import contextlib

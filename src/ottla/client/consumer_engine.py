@@ -254,7 +254,8 @@ class ConsumerEngine:
             except TimeoutError:
                 reason = self.core.outages.latest
                 raise ClientTimeoutError(
-                    f"Looking up the position of {partition} timed out.{'' if reason is None else f' {reason.message}'}",
+                    f"Looking up the position of {partition} timed out."
+                    + ("" if reason is None else f" {reason.message}"),
                     advice=None if reason is None else reason.advice,
                 ) from None
 

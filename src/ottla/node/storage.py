@@ -340,8 +340,8 @@ def _check_is_empty(disk: Disk, path: str) -> None:
     if names:
         shown = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
         raise StorageError(
-            f"{path} is not a data directory but is not empty: it contains {shown}; choose a new or empty directory with "
-            "--data"
+            f"{path} is not a data directory but is not empty: it contains {shown}; choose a new or empty directory "
+            "with --data"
         )
 
 

@@ -31,8 +31,8 @@ class ControllerDriver:
         self._log = log
         self._clock = clock
         self.wait_until_open: Callable[[], Awaitable[None]] = _return_at_once
-        """Returns once all published partitions are open. Awaited before a response, so that a client can use a topic as
-        soon as CreateTopics returns."""
+        """Returns once all published partitions are open. Awaited before a response, so that a client can use a topic
+        as soon as CreateTopics returns."""
 
     async def activate(self, bootstrap: Sequence[Any]) -> None:
         """Become the active controller. In an empty log, write the `bootstrap` records first."""

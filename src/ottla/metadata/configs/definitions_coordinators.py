@@ -33,7 +33,7 @@ group.consumer.assignment.interval.ms     int      medium cluster 0..       1000
 group.consumer.min.assignment.interval.ms int      medium static  0..       0
 group.consumer.max.assignment.interval.ms int      medium static  0..       15000
 group.consumer.regex.refresh.interval.ms  int      medium static  10000..   600000 internal
-"""
+"""  # noqa: E501
 
 SHARE_GROUPS = """
 # share groups
