@@ -185,7 +185,7 @@ class Fetched:
 
 
 def read_fetch(response: bytearray) -> Fetched:
-    """Read a Fetch response. After the first, all batches of a filled topic have the same size, which gives the count."""
+    """Read a Fetch response. Batches of a filled topic have the same size after the first, which gives their count."""
     _, position = read_uvarint(response, 4 + 1 + 4 + 2 + 4)
     _, position = read_uvarint(response, position + TOPIC_ID_SIZE)
     _, error, high_watermark, _, _ = struct.unpack_from(">ihqqq", response, position)

@@ -172,7 +172,8 @@ class Producer:
 
     def watch_outages(self, callback: OutageCallback) -> None:
         """Call `callback(subject, error)` when a broker is unreachable, a topic deleted or a partition fails
-        repeatedly, and `callback(subject, None)` when that is over. Retries go on meanwhile. Called in the client's own thread.
+        repeatedly, and `callback(subject, None)` when that is over. Retries go on meanwhile. Called in the client's own
+        thread.
         """
         self._engine.core.outages.callback = callback
 
