@@ -41,7 +41,7 @@ SPAN_MAX = 1 << 28
 
 
 class ProducerEnd(NamedTuple):
-    """End of what an active producer wrote. That batch stays, at least as an empty one, for its epoch and sequence."""
+    """An active producer's last batch, which is retained, at least as an empty one, for its epoch and sequence."""
 
     last_offset: int
     """-1 if only a marker of it is known."""
@@ -49,7 +49,7 @@ class ProducerEnd(NamedTuple):
 
 
 class RetainedOffsets:
-    """Tells which records are the latest of their keys. The map has all keys from offset `first_dirty` to `last`."""
+    """Finds the latest record of each key. The map has all keys from offset `first_dirty` to `last`."""
 
     def __init__(self, offset_map: OffsetMap, first_dirty: int, last: int) -> None:
         self._offset_map = offset_map
@@ -108,9 +108,9 @@ class BatchFilter:
         self._now_ms = now_ms
         self._horizon_ms = now_ms + delete_retention_ms
         self._end_offsets = {end_offset: None}
-        """Of the cleanable part, and of each group. The batch before such an offset stays, at least as an empty one: it
-        tells where the log ends and which segments a new one replaces, and leaves no gap that looks like a missing
-        segment."""
+        """End offsets of the cleanable part and of each group. The batch before one is retained, at least as an empty
+        batch: it marks the end of the log and which segments a new one replaces, and avoids a gap that looks like a
+        missing segment."""
 
     def begin_group(self, end_offset: int) -> None:
         """Start a group: the following batches, up to this offset, become one segment."""

@@ -67,7 +67,7 @@ def headers(file: File, size: int) -> Iterator[tuple[int, BatchHeader]]:
 
 
 class TransactionFilter:
-    """Reads the headers of all batches in order and tells which are discardable."""
+    """Reads the headers of all batches in order and determines which are discardable."""
 
     def __init__(self, transactions: Transactions) -> None:
         self._pending = list(reversed(transactions.aborted))

@@ -54,7 +54,7 @@ class FileRegion:
 
 
 class _NoConnection:
-    """Takes the place of the network connection before there is one and after it is lost; drops what is written."""
+    """Stand-in for the network connection before it is made and after it is lost; discards all writes."""
 
     peer_host, peer_port, sent_bytes = "", 0, 0
 
@@ -200,7 +200,7 @@ class ServerConnection:
         return self._state.handles_requests
 
     def send_now(self, parts: Sequence[Buffer]) -> bool:
-        """Write a response immediately, as it contains a view of a shared buffer; return as `send`."""
+        """Write a response immediately, because it contains a view of a shared buffer; return like `send`."""
         if self._out:
             self._out += parts
             self.flush()
@@ -209,7 +209,7 @@ class ServerConnection:
         return self._state.handles_requests
 
     def send_small(self, frame: bytes) -> bool:
-        """Send a few bytes together with the other responses of this callback; return as `send`."""
+        """Send a few bytes together with the other responses of this callback; return like `send`."""
         self._out.append(frame)
         return self._state.handles_requests
 

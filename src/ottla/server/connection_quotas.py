@@ -14,7 +14,7 @@ _OVERRIDES = "max.connections.per.ip.overrides"
 _RATE = "max.connection.creation.rate"
 UNLIMITED = (1 << 31) - 1
 BURST_SECONDS = 10
-"""A burst may use up what the rate allowed in this time (Kafka's window for rates)."""
+"""A burst may use the permits of this much time (Kafka's quota window)."""
 
 
 class Admission(Enum):
@@ -126,7 +126,7 @@ class ConnectionQuotas:
 
 
 class RateLimiter:
-    """A rate per second that allows bursts of what was not used recently."""
+    """A rate per second that allows bursts of recently unused permits."""
 
     __slots__ = ("_at", "_left", "_rate")
 

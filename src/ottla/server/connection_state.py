@@ -1,17 +1,18 @@
-"""The state of a connection: what it waits for, and so what becomes of the bytes that arrive.
+"""The state of a connection: what it waits for, which determines how arriving bytes are handled.
 
 A connection is in exactly one `State` and leaves it only as `TRANSITIONS` allows. A request that is handled in
-one callback changes no state. In READY requests are handled as they arrive. In every other open state arriving bytes
-are kept and pause the socket, so that TCP holds back the client; the return to READY handles them and resumes it.
+one callback changes no state. In READY, requests are handled as they arrive. In every other open state, arriving bytes
+are buffered and the socket is paused, so that TCP slows the client down; on return to READY the bytes are handled and
+the socket is resumed.
 
     MUTED --unmute--> READY                                            the server admits the connection
     READY --defer--> DEFERRED --complete--> READY                      a request waits: for data, a worker, a commit
     READY --yield--> YIELDED --next slice--> READY                     the rest of a burst waits for its time slice
     READY --wait for memory--> WAITING_FOR_MEMORY --memory available--> READY
     READY --pause writing--> BLOCKED --resume writing--> READY         the client does not read its responses
-    any   --close--> CLOSING --connection lost--> CLOSED               or straight to CLOSED, when the client leaves
+    any   --close--> CLOSING --connection lost--> CLOSED               or directly to CLOSED, if the client disconnects
 
-Responses leave at the end of a callback, so the socket may be full only after a request was deferred, the burst has
+Responses are written at the end of a callback, so the socket can be full only after a request was deferred, a burst
 yielded, or the memory ran out. DEFERRED, YIELDED and WAITING_FOR_MEMORY therefore have a variant `..._BLOCKED`:
 
     DEFERRED --pause writing--> DEFERRED_BLOCKED --complete--> BLOCKED, or --resume writing--> DEFERRED
@@ -22,7 +23,7 @@ from typing import NoReturn
 
 
 class State(Enum):
-    """What a connection waits for; whether it handles requests; whether it is open, so that bytes are kept."""
+    """Each state: what the connection waits for, whether it handles requests, and whether it buffers arriving bytes."""
 
     MUTED = "not admitted yet (as Kafka mutes a channel)", False, True
     READY = "nothing", True, True
@@ -33,7 +34,7 @@ class State(Enum):
     WAITING_FOR_MEMORY = "receive memory, for a large request", False, True
     WAITING_FOR_MEMORY_BLOCKED = "receive memory, and a client that does not read", False, True
     BLOCKED = "a client that does not read its responses", False, True
-    CLOSING = "the end; responses that were sent before may still be leaving", False, False
+    CLOSING = "the end of the connection, after its last responses", False, False
     CLOSED = "nothing", False, False
 
     def __init__(self, waits_for: str, handles_requests: bool, is_open: bool) -> None:
@@ -45,17 +46,17 @@ class State(Enum):
 
 
 class Event(Enum):
-    """What changes a connection's state."""
+    """Events that change a connection's state."""
 
     UNMUTE = "the server admits the connection"
     DEFER = "a handler responds later"
-    COMPLETE = "the deferred response is there"
+    COMPLETE = "the deferred response is available"
     YIELD = "the time slice is used up within a burst of requests"
     NEXT_SLICE = "the scheduler gives the rest of the burst its slice"
-    WAIT_FOR_MEMORY = "a large request begins, and queued.max.request.bytes is used up"
+    WAIT_FOR_MEMORY = "a large request starts while queued.max.request.bytes is used up"
     MEMORY_AVAILABLE = "memory for that request was released"
-    PAUSE_WRITING = "the socket takes no more"
-    RESUME_WRITING = "the socket has taken all that was written"
+    PAUSE_WRITING = "the socket accepts no more bytes"
+    RESUME_WRITING = "the socket has accepted all written bytes"
     CLOSE = "the broker closes or aborts the connection"
     CONNECTION_LOST = "the network has dropped the connection"
 
@@ -76,12 +77,12 @@ _table: dict[tuple[State, Event], State] = {
     (State.MUTED, Event.UNMUTE): State.READY,
     (State.READY, Event.DEFER): State.DEFERRED,
     (State.DEFERRED, Event.COMPLETE): State.READY,
-    (State.DEFERRED, Event.DEFER): State.DEFERRED,  # it waits for something else now: after a worker, for a flush
+    (State.DEFERRED, Event.DEFER): State.DEFERRED,  # for example for a flush, after a worker
     (State.READY, Event.YIELD): State.YIELDED,
     (State.YIELDED, Event.NEXT_SLICE): State.READY,
     (State.READY, Event.WAIT_FOR_MEMORY): State.WAITING_FOR_MEMORY,
     (State.WAITING_FOR_MEMORY, Event.MEMORY_AVAILABLE): State.READY,
-    # The socket is full: alone, or besides something else.
+    # The socket is full, perhaps while the connection waits for something else.
     (State.READY, Event.PAUSE_WRITING): State.BLOCKED,
     (State.BLOCKED, Event.RESUME_WRITING): State.READY,
     (State.DEFERRED, Event.PAUSE_WRITING): State.DEFERRED_BLOCKED,
@@ -94,10 +95,10 @@ _table: dict[tuple[State, Event], State] = {
     (State.WAITING_FOR_MEMORY, Event.PAUSE_WRITING): State.WAITING_FOR_MEMORY_BLOCKED,
     (State.WAITING_FOR_MEMORY_BLOCKED, Event.RESUME_WRITING): State.WAITING_FOR_MEMORY,
     (State.WAITING_FOR_MEMORY_BLOCKED, Event.MEMORY_AVAILABLE): State.BLOCKED,
-    # The end.
+    # Closing.
     **{(state, Event.CLOSE): State.CLOSING for state in State if state is not State.CLOSED},
     **{(state, Event.CONNECTION_LOST): State.CLOSED for state in State if state is not State.CLOSED},
-    # What was under way when the end came changes nothing any more.
+    # Events of operations that were in progress when the connection closed have no effect.
     (State.CLOSING, Event.UNMUTE): State.CLOSING,
     (State.CLOSING, Event.DEFER): State.CLOSING,
     (State.CLOSING, Event.COMPLETE): State.CLOSING,
@@ -110,4 +111,4 @@ _table: dict[tuple[State, Event], State] = {
     (State.CLOSED, Event.CLOSE): State.CLOSED,
 }
 TRANSITIONS = _Transitions(_table)
-"""The state that follows; a pair that is not listed is rejected with InvalidTransition."""
+"""The next state; a pair that is not listed raises InvalidTransition."""

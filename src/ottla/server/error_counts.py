@@ -46,8 +46,9 @@ def _counter(cls: type[Message], *, in_slices: bool = False) -> Callable[[Messag
 
 
 def _steps(cls: type[Message], depth: int, *, in_slices: bool) -> Iterator[str]:
-    """Return the source lines for one message class, whose variable is `at_` and its depth; none if it cannot have
-    errors."""
+    """Return the source lines for one message class, whose variable is `at_` and its depth. There are none if it cannot
+    have errors.
+    """
     indent = "    " * (depth + 1)
     if any(field.name == "error_code" for field in cls.FIELDS):
         yield f"{indent}if at_{depth}.error_code: found += 1"

@@ -22,7 +22,7 @@ LARGE_BYTES_MIN = 32 << 10
 async def handle_large(
     connection: "ServerConnection", api: Api, version: int, correlation_id: int, context: RequestContext, body: bytes
 ) -> None:
-    """Handle a request as any other is handled. The throttle is released while the handler waits for something else."""
+    """Decode, handle and encode a large request. The throttle is not held while the handler runs in slices or waits."""
     assert api.handle is not None, api.module
     assert api.request is not None, api.module
     scheduler = connection.broker.scheduler

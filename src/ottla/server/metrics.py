@@ -16,7 +16,7 @@ TOPICS_MAX = 100
 
 
 class ProcessFacts(NamedTuple):
-    """Figures that the operating system provides."""
+    """Process metrics from the operating system."""
 
     resident_bytes: int
     cpu_seconds: float

@@ -24,7 +24,7 @@ UNKNOWN_ERRORS = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_
 
 
 class PartitionError(NamedTuple):
-    """A partition that has no offset: an error, or something to wait for."""
+    """Outcome of a partition without an offset: an error, or a reason to wait."""
 
     partition: int
     error: ApiError
@@ -63,7 +63,7 @@ Outcomes = list[tuple[bytes, list[Outcome]]]
 
 
 class ProduceContext(NamedTuple):
-    """What a response needs to know of its request."""
+    """Fields of the request that its response depends on."""
 
     connection: ServerConnection
     version: int
@@ -86,9 +86,9 @@ def needs_worker(errors: list[ApiError]) -> bool:
 
 
 def respond(context: ProduceContext, outcomes: Outcomes, errors: list[ApiError], *, is_deferred: bool = False) -> bool:
-    """Respond, or defer the request until its batches are fsynced. Returns what a raw handler does.
+    """Respond, or defer the request until its batches are fsynced. Returns a raw handler's result.
 
-    A client that wants no response notices an error by the closed connection.
+    With acks=0 there is no response: an error closes the connection.
     """
     connection, version, correlation_id, acks = context
     if AwaitingFlush in map(type, errors):
@@ -114,7 +114,7 @@ def respond(context: ProduceContext, outcomes: Outcomes, errors: list[ApiError],
 
 
 def error_response(context: ProduceContext, outcomes: Outcomes) -> SlicedWork[ProduceResponse | None]:
-    """Return the response if there are errors, and nothing to wait for: 4 µs for each partition."""
+    """Return the response if there are errors and nothing to wait for. It takes 4 µs per partition."""
     errors = errors_of(outcomes)
     if not errors or not context.acks or any(isinstance(error, NeedsWorker | AwaitingFlush) for error in errors):
         return None
@@ -152,7 +152,7 @@ def _partition_responses(
 
 
 def _await_flush(context: ProduceContext, outcomes: Outcomes, errors: list[ApiError]) -> bool:
-    """Respond once all batches are fsynced. A client that wants no response need not wait."""
+    """Respond once all batches are fsynced; with acks=0, without waiting."""
     connection, acks = context.connection, context.acks
     awaited = [error.partition for error in errors if isinstance(error, AwaitingFlush)]
     missing = len(awaited) if acks else 1
@@ -190,7 +190,7 @@ def _report_failures(broker: Broker, errors: list[ApiError]) -> None:
 
 
 def _with_known_cause(context: ProduceContext, topic: bytes, outcome: PartitionError) -> PartitionError:
-    """Say why a partition is not here: its directory may be offline, or it may be about to be opened."""
+    """Return the outcome with the reason: the directory may be offline, or the partition not open yet."""
     key = topic if context.version >= TOPIC_IDS_MIN_VERSION else topic.decode(errors="replace")
     error = context.connection.broker.missing_error(key, outcome.partition)
     return (

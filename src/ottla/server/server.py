@@ -26,7 +26,7 @@ SWEEPS_PER_IDLE_TIME = 20
 
 
 class Server:
-    """What all connections of a node share, and the limits on them."""
+    """State shared by all connections of a node, and the limits on them."""
 
     def __init__(self, broker: Broker, network: Network, rng: Rng, *, protected_listener: str | None = None) -> None:
         self.broker = broker
