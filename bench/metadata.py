@@ -71,9 +71,7 @@ def run(targets: Sequence[Target], run_size: RunSize, log: Log) -> Report:
         request_at_rate(target.port, frames.metadata_of_all(), 4 * PER_SECOND, run_size.warm_seconds)
         produce_load(frames.batch(1, 100), 1)(target.port, topics[target.name], run_size.warm_seconds)
     sync_disks()
-    time.sleep(
-        run_size.idle_seconds
-    )  # what so many new partitions leave to the brokers' upkeep is none of this test's business
+    time.sleep(run_size.idle_seconds)  # the brokers finish the maintenance of the new partitions
     runs: dict[str, list[Figures]] = {target.name: [] for target in targets}
     metadata_latencies: dict[str, list[float]] = {target.name: [] for target in targets}
     with start_load_process() as pool:

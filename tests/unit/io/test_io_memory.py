@@ -1,10 +1,10 @@
-"""Scheduling of garbage scheduler."""
+"""Scheduling of garbage collections."""
 
 from ottla.io.memory import CHECK_SECONDS, COLLECTION_SHARE, FULL_COLLECTION_SECONDS, GcScheduler
 
 
 class FakeCollector:
-    """A clock, and a collector whose scheduler take `duration` seconds."""
+    """A clock, and a collector whose collections take `duration` seconds."""
 
     def __init__(self) -> None:
         self.now = 0.0
