@@ -24,9 +24,11 @@ This page is generated from `ottla COMMAND --help` by `python tools/document_cli
 
 Commands that connect to a broker also work with Apache Kafka: point `--bootstrap` at it.
 
-- **Broker address**: `--bootstrap HOST:PORT,...`, otherwise the variable `OTTLA_BOOTSTRAP`, otherwise
-  `bootstrap.servers` in the `--client-config` file, otherwise 127.0.0.1:9092. Other configs in that file apply to the
-  clients that know them.
+- **Broker address**: `--bootstrap HOST:PORT,...`, otherwise the `--profile`, otherwise the variable `OTTLA_BOOTSTRAP`,
+  otherwise `bootstrap.servers` in the `--client-config` file or in the profile that `OTTLA_PROFILE` names, otherwise
+  127.0.0.1:9092. Other configs in the file or profile apply to the clients that know them.
+- **Profiles** are files in `~/.config/ottla/profiles` (`$XDG_CONFIG_HOME/ottla/profiles`) with the same content as a
+  `--client-config` file.
 - **Exit codes**: 0 for success; 1 for a failure, with the error and a suggestion on stderr; 2 for wrong usage; 130
   after Ctrl-C, 143 after SIGTERM. A closed pipe, as with `head`, is not a failure.
 - **JSON**: `--json` prints one document on one line, or one line per record or refresh. Existing fields do not

@@ -11,12 +11,20 @@ import typer
 
 from ottla.cli.errors import CliError, is_text, print_error
 from ottla.cli.main import INTERRUPTED
-from ottla.cli.session import DEFAULT_BOOTSTRAP, TIMEOUT_SECONDS, Session, open_session
+from ottla.cli.profile_completion import profile_completion
+from ottla.cli.session import (
+    BOOTSTRAP_VARIABLE,
+    DEFAULT_BOOTSTRAP,
+    PROFILE_VARIABLE,
+    TIMEOUT_SECONDS,
+    Session,
+    open_session,
+)
 from ottla.cli.termination import TERMINATED, Terminated, TerminationHandler
 from ottla.cli.usage import HelpCommand
 
 JSON_HELP = "Print JSON instead of tables."
-SHARED_NAMES = ("bootstrap", "client_config", "timeout", "is_json")
+SHARED_NAMES = ("bootstrap", "client_config", "profile", "timeout", "is_json")
 _PATH_METAVARS = ("FILE", "PATH", "DIR")
 _PANEL = "Connection and output options"
 
@@ -76,9 +84,8 @@ def _shared_parameters(json_help: str) -> list[inspect.Parameter]:
             "--bootstrap",
             "-b",
             metavar="HOST:PORT,...",
-            envvar="OTTLA_BOOTSTRAP",
             rich_help_panel=_PANEL,
-            show_default=DEFAULT_BOOTSTRAP,
+            show_default=f"{BOOTSTRAP_VARIABLE}, or {DEFAULT_BOOTSTRAP}",
             help="Initial brokers to connect to.",
         ),
     ]
@@ -89,6 +96,17 @@ def _shared_parameters(json_help: str) -> list[inspect.Parameter]:
             metavar="FILE",
             rich_help_panel=_PANEL,
             help="Client configs, as in Kafka's client.properties.",
+        ),
+    ]
+    profile = Annotated[
+        str | None,
+        typer.Option(
+            "--profile",
+            metavar="NAME",
+            rich_help_panel=_PANEL,
+            show_default=PROFILE_VARIABLE,
+            autocompletion=profile_completion,
+            help="Brokers and client configs that `ottla profile set` has stored.",
         ),
     ]
     timeout = Annotated[
@@ -105,6 +123,7 @@ def _shared_parameters(json_help: str) -> list[inspect.Parameter]:
     options = {
         "bootstrap": (bootstrap, None),
         "client_config": (client_config, None),
+        "profile": (profile, None),
         "timeout": (timeout, TIMEOUT_SECONDS),
         "is_json": (is_json, False),
     }

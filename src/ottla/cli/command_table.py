@@ -28,6 +28,7 @@ LAZY_COMMANDS: dict[str, CommandSpec] = {
     "wait": CommandSpec("ottla.cli.wait", "wait until a broker serves, for scripts and CI"),
     "group": CommandSpec("ottla.cli.group", "list and describe groups, show lag, reset offsets, delete"),
     "config": CommandSpec("ottla.cli.config", "show and change configs of topics, brokers and groups"),
+    "profile": CommandSpec("ottla.cli.profile", "keep bootstrap servers and client configs by name"),
     "cluster": CommandSpec("ottla.cli.cluster", "describe the cluster: nodes, controller, quorum, features"),
     "log": CommandSpec("ottla.cli.log", "inspect data directories: dump, verify, statistics"),
     "perf": CommandSpec("ottla.cli.perf", "measure throughput and latency"),

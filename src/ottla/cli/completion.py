@@ -3,7 +3,6 @@
 Without a broker that responds within a second, no names are offered.
 """
 
-import os
 from collections.abc import Callable
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
@@ -13,7 +12,7 @@ import typer
 from ottla.cli.command import command
 from ottla.cli.errors import CliError
 from ottla.cli.main import COMPLETION_VARIABLE
-from ottla.cli.session import DEFAULT_BOOTSTRAP, open_session
+from ottla.cli.session import open_session
 
 if TYPE_CHECKING:
     from ottla.client import Admin
@@ -24,12 +23,12 @@ COMPLETION_SECONDS_MAX = 1.0
 def _names(context: typer.Context, incomplete: str, list_names: "Callable[[Admin], list[str]]") -> list[str]:
     from ottla.client.errors import ClientError
 
-    bootstrap = context.params.get("bootstrap") or os.environ.get("OTTLA_BOOTSTRAP") or DEFAULT_BOOTSTRAP
+    typed = {name: context.params.get(name) for name in ("bootstrap", "client_config", "profile")}
     try:
-        session = open_session(bootstrap=bootstrap, client_config=None, timeout=COMPLETION_SECONDS_MAX, is_json=False)
+        session = open_session(**typed, timeout=COMPLETION_SECONDS_MAX, is_json=False)  # type: ignore[arg-type]
         with session.admin() as admin:
             return [name for name in list_names(admin) if name.startswith(incomplete)]
-    except (CliError, ClientError):
+    except (CliError, ClientError, OSError):
         return []  # an error message would garble the line being typed
 
 

@@ -40,6 +40,18 @@ ottla consume orders --group kitchen        # continue at the committed offsets,
     "wait": """\
 ottla wait                                  # until 127.0.0.1:9092 serves
 ottla wait --topic orders --topic payments --timeout 60""",
+    "profile set": """\
+ottla profile set staging bootstrap.servers=broker.example.org:9092
+ottla profile set staging linger.ms=20 --unset client.id    # use it with --profile staging""",
+    "profile list": """\
+ottla profile list
+ottla profile list --json""",
+    "profile show": """\
+ottla profile show staging
+ottla profile show staging --json""",
+    "profile delete": """\
+ottla profile delete staging
+ottla profile delete staging production""",
     "group list": """\
 ottla group list
 ottla group list --state Stable --state Empty""",

@@ -1,5 +1,6 @@
 """Client sessions: the brokers, client configs, timeout and output format that the shared options select."""
 
+import os
 import socket
 import time
 from collections.abc import Mapping
@@ -7,12 +8,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ottla.cli.errors import CliError, nearest
+from ottla.cli.client_configs import read_configs, read_profile
+from ottla.cli.errors import CliError
 
 if TYPE_CHECKING:
     from ottla.client import Admin, Producer
     from ottla.client.consumer import Consumer
 
+BOOTSTRAP_VARIABLE = "OTTLA_BOOTSTRAP"
+PROFILE_VARIABLE = "OTTLA_PROFILE"
 DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
 TIMEOUT_SECONDS = 15.0
 CONNECT_SECONDS_MAX = 5.0
@@ -20,7 +24,7 @@ CONNECT_SECONDS_MAX = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """Creates clients. `configs` come from the client config file; a command's own configs override them."""
+    """Creates clients. `configs` come from the client config file or the profile; a command's own configs override them."""
 
     bootstrap: str
     configs: Mapping[str, str]
@@ -66,37 +70,32 @@ class Session:
 
 
 def open_session(
-    *, bootstrap: str | None, client_config: Path | None, timeout: float, is_json: bool, requires_broker: bool = True
+    *,
+    bootstrap: str | None,
+    client_config: Path | None,
+    timeout: float,
+    is_json: bool,
+    profile: str | None = None,
+    requires_broker: bool = True,
 ) -> Session:
-    """Resolve the brokers: option, then file, then default. Raises `CliError` if no broker is reachable."""
-    configs = {} if client_config is None else _read_file(client_config)
-    servers = bootstrap or configs.get("bootstrap.servers") or DEFAULT_BOOTSTRAP
+    """Resolve the brokers and the client configs from options, variables, a profile or a file.
+
+    Raises `CliError` if no broker is reachable.
+    """
+    if profile is not None and client_config is not None:
+        raise CliError("--profile and --client-config cannot be combined: both set the client configs")
+    configs = {}
+    if client_config is not None:
+        configs = read_configs(client_config)
+    elif profile is not None or os.environ.get(PROFILE_VARIABLE):
+        configs = read_profile(profile or os.environ[PROFILE_VARIABLE])
+    variable = os.environ.get(BOOTSTRAP_VARIABLE)
+    own = configs.get("bootstrap.servers")
+    # A profile that an option names is more specific than a variable.
+    servers = bootstrap or (own if profile is not None else None) or variable or own or DEFAULT_BOOTSTRAP
     if requires_broker:
         require_listener(servers, min(timeout, CONNECT_SECONDS_MAX))
     return Session(servers, configs, timeout, is_json)
-
-
-def _read_file(path: Path) -> dict[str, str]:
-    """Read client configs. Rejects unknown names; drops serializers and interceptors, which name Java classes."""
-    from ottla.client.admin_core import ADMIN_OPTIONS
-    from ottla.client.config import IGNORED_CONFIGS, SECURITY_PREFIXES
-    from ottla.client.consumer_config import CONSUMER_OPTIONS
-    from ottla.client.producer_config import PRODUCER_OPTIONS
-    from ottla.node.properties import PropertiesError, decode_properties, read_properties
-
-    try:
-        read = {key: value for key, value, _ in read_properties(decode_properties(path.read_bytes()))}
-    except PropertiesError as error:
-        raise CliError(f"{path}: {error}") from error
-    known = {option.name for option in (*ADMIN_OPTIONS, *PRODUCER_OPTIONS, *CONSUMER_OPTIONS)}
-    for name in read:
-        if name.startswith(SECURITY_PREFIXES):
-            raise CliError(f"{path}: {name}: TLS and SASL are not supported yet; only PLAINTEXT connections are")
-        if name not in known and name not in IGNORED_CONFIGS:
-            meant = nearest(name, known)
-            raise CliError(f"{path}: unknown client config {name!r}", f"Did you mean {meant}?" if meant else "")
-    java_only = ("key.serializer", "value.serializer", "key.deserializer", "value.deserializer", "interceptor.classes")
-    return {name: value for name, value in read.items() if name in known and name not in java_only}
 
 
 def require_listener(servers: str, seconds: float) -> None:
