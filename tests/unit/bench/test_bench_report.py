@@ -6,8 +6,10 @@ from dataclasses import replace
 from bench.plot import Plot
 from bench.report import END, START, Goal, Report, measured_table, ratio, row, table, update_readme, write_report
 
-FIGURES = {"a": {"kafka": 1, "ottla": 2}}
-REPORT = Report("Title", ["load", "Kafka", "Ottla"], [["a", "1", "2"]], "A note.", FIGURES, [["a", "1", "2", "2.00×"]])
+MEASUREMENTS = {"a": {"kafka": 1, "ottla": 2}}
+REPORT = Report(
+    "Title", ["load", "Kafka", "Ottla"], [["a", "1", "2"]], "A note.", MEASUREMENTS, [["a", "1", "2", "2.00×"]]
+)
 
 
 def test_table_is_markdown_with_right_aligned_numbers():
@@ -34,7 +36,7 @@ def test_write_report_creates_markdown_and_json(tmp_path):
     page = (tmp_path / "one.md").read_text()
     assert page.startswith("# Title\n\n| load | Kafka | Ottla |\n| --- | ---: | ---: |\n| a | 1 | 2 |\n\nA note.\n\n")
     saved = json.loads((tmp_path / "one.json").read_text())
-    assert saved["figures"] == FIGURES
+    assert saved["figures"] == MEASUREMENTS
     assert sorted(saved["machine"]) == ["cores", "cpu", "date", "kernel", "memory_gb", "python"]
 
 
