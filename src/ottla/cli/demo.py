@@ -110,7 +110,7 @@ class GroupDemo:
         from ottla.client import Admin
         from ottla.testing import Broker
 
-        broker = stack.enter_context(Broker(config=BROKER))
+        broker = stack.enter_context(Broker(configs=BROKER))
         broker.create_topic(TOPIC, PARTITIONS)
         self._bootstrap = broker.bootstrap
         self._admin = stack.enter_context(Admin(bootstrap_servers=broker.bootstrap))

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from ottla.base.config_text import ConfigScalar, optional_config_text
 from ottla.client.admin_core import AdminCore, result_or_raise
 from ottla.client.admin_results import (
     BrokerDescription,
@@ -55,7 +56,7 @@ OPERATIONS = {"set": 0, "delete": 1, "append": 2, "subtract": 3}
 UPGRADES = {"upgrade": 1, "safe_downgrade": 2, "unsafe_downgrade": 3}
 METADATA_TOPIC = "__cluster_metadata"
 
-Change = tuple[str, str, str | None]
+Change = tuple[str, str, ConfigScalar | None]
 """Operation ("set", "delete", "append", "subtract"), name and value."""
 
 
@@ -186,7 +187,7 @@ class ClusterAdmin(AdminCore):
 
     async def alter_configs(
         self,
-        changes: Mapping[ConfigResource, Mapping[str, str | None] | Sequence[Change]],
+        changes: Mapping[ConfigResource, Mapping[str, ConfigScalar | None] | Sequence[Change]],
         *,
         validate_only: bool = False,
     ) -> None:
@@ -253,13 +254,16 @@ def _entry(result: DescribeConfigsResourceResult) -> ConfigEntry:
     )
 
 
-def _alterations(changes: Mapping[str, str | None] | Sequence[Change]) -> list[AlterableConfig]:
+def _alterations(changes: Mapping[str, ConfigScalar | None] | Sequence[Change]) -> list[AlterableConfig]:
     if isinstance(changes, Mapping):
         return [
-            AlterableConfig(name, OPERATIONS["delete" if value is None else "set"], value)
+            AlterableConfig(name, OPERATIONS["delete" if value is None else "set"], optional_config_text(name, value))
             for name, value in changes.items()
         ]
-    return [AlterableConfig(name, OPERATIONS[operation], value) for operation, name, value in changes]
+    return [
+        AlterableConfig(name, OPERATIONS[operation], optional_config_text(name, value))
+        for operation, name, value in changes
+    ]
 
 
 def _replicas(states: Iterable[ReplicaState]) -> tuple[QuorumReplica, ...]:

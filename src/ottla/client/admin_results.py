@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from ottla.base.config_text import ConfigScalar
 from ottla.base.ids import Uuid
 from ottla.client.cluster_metadata import Node
 from ottla.client.errors import ClientError
@@ -19,7 +20,7 @@ class NewTopic:
     name: str
     partitions: int = -1
     replication_factor: int = -1
-    configs: Mapping[str, str | None] = field(default_factory=dict)
+    configs: Mapping[str, ConfigScalar | None] = field(default_factory=dict)
     assignments: Mapping[int, tuple[int, ...]] | None = None
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from ottla.base.config_text import ConfigScalar, optional_config_text
 from ottla.base.errors import ErrorCode
 from ottla.client.admin_core import AdminCore, PartitionLike, by_topic, result_or_raise
 from ottla.client.admin_results import (
@@ -84,7 +85,10 @@ class TopicAdmin(AdminCore):
                 assignments=[
                     CreatableReplicaAssignment(index, list(ids)) for index, ids in (topic.assignments or {}).items()
                 ],
-                configs=[CreatableTopicConfig(name, value) for name, value in topic.configs.items()],
+                configs=[
+                    CreatableTopicConfig(name, optional_config_text(name, value))
+                    for name, value in topic.configs.items()
+                ],
             )
             for topic in topics
         ]
@@ -113,7 +117,7 @@ class TopicAdmin(AdminCore):
         name: str,
         partitions: int = -1,
         replication_factor: int = -1,
-        configs: Mapping[str, str | None] | None = None,
+        configs: Mapping[str, ConfigScalar | None] | None = None,
     ) -> CreatedTopic:
         """Create one topic."""
         return (await self.create_topics([NewTopic(name, partitions, replication_factor, configs or {})]))[name]

@@ -30,7 +30,18 @@ class ThreadWorkers:
             self._pool = ThreadPoolExecutor(
                 self._threads_max, thread_name_prefix="ottla-worker", initializer=reset_timeslice
             )
-        return self._loop.run_in_executor(self._pool, work)
+        try:
+            return self._loop.run_in_executor(self._pool, work)
+        except RuntimeError:  # the interpreter is exiting and starts no more threads
+            return self._run_here(work)
+
+    def _run_here(self, work: Callable[[], T]) -> "asyncio.Future[T]":
+        future: asyncio.Future[T] = self._loop.create_future()
+        try:
+            future.set_result(work())
+        except Exception as error:
+            future.set_exception(error)
+        return future
 
     def close(self) -> None:
         """Accept no more work and wait for submitted work, such as a started fsync, to end."""

@@ -138,7 +138,9 @@ class Node:
         self._stop_listening()
         self._server.abort_connections()
         self.broker.coordinators.close()
+        self.broker.cancel_background()
         self.retention.abort()
+        self.log_maintenance.abort()
         if self.broker.log_cleaner is not None:
             self.broker.log_cleaner.abort()
         self._publisher.partition_opener.close()

@@ -163,6 +163,11 @@ class Broker:
         self._background[future] = None
         future.add_done_callback(self._on_background_done)
 
+    def cancel_background(self) -> None:
+        """Cancel all background work, as in a crash."""
+        for future in list(self._background):
+            future.cancel()
+
     def _on_background_done(self, future: asyncio.Future[Any]) -> None:
         del self._background[future]
         if not future.cancelled() and future.exception() is not None:

@@ -59,6 +59,12 @@ class LogMaintenance:
             await asyncio.wait([self._task])
         await self._flusher.stop()
 
+    def abort(self) -> None:
+        """Stop at once, as in a crash."""
+        self._stopping.set()
+        if self._task is not None:
+            self._task.cancel()
+
     async def write_checkpoints(self) -> None:
         """Write all checkpoints. Called at a clean shutdown, once all logs are closed."""
         await self._write(self._checkpoints.recovery_points)

@@ -4,17 +4,19 @@
         producer = KafkaProducer(bootstrap_servers=broker.bootstrap)
 
 It listens on a free port of 127.0.0.1 and keeps its data in a temporary directory, in shared memory if available,
-which is deleted at the end. `config` takes Kafka's broker configs; `data` sets a permanent directory instead. All
+which is deleted at the end. `configs` takes Kafka's broker configs; `data` sets a permanent directory instead. All
 defaults are Kafka's, except group.initial.rebalance.delay.ms=0.
 """
 
 import asyncio
+import atexit
 import os
 import threading
 import weakref
 from collections.abc import Coroutine, Mapping
 from typing import Any, Self, TypeVar
 
+from ottla.base.config_text import ConfigScalar, config_text
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.node.assemble import Node, assemble
 from ottla.node.config import node_config
@@ -28,6 +30,7 @@ from ottla.wire.messages.create_topics import (
 )
 
 T = TypeVar("T")
+Configs = Mapping[str, ConfigScalar]
 
 HOST = "127.0.0.1"
 START_SECONDS_MAX = 60.0
@@ -38,10 +41,17 @@ DEFAULTS = {"group.initial.rebalance.delay.ms": "0"}
 class AsyncBroker:
     """A broker in the running event loop: `async with AsyncBroker() as broker`."""
 
-    def __init__(self, *, config: Mapping[str, str] | None = None, data: str | os.PathLike[str] | None = None) -> None:
-        self._config = dict(config or {})
+    def __init__(
+        self,
+        *,
+        configs: Configs | None = None,
+        data: str | os.PathLike[str] | None = None,
+        config: Configs | None = None,
+    ) -> None:
+        """`configs` are Kafka's broker configs; `config` is the parameter's old name."""
+        self._configs = _texts(configs, config)
         self._directory = os.path.abspath(data) if data is not None else None
-        self._removal: weakref.finalize[[str], AsyncBroker] | None = None
+        self._removal: weakref.finalize[[int, str], AsyncBroker] | None = None
         self._node: Node | None = None
         self._ports: RealPorts | None = None
         self._port = 0
@@ -49,6 +59,8 @@ class AsyncBroker:
     @property
     def bootstrap(self) -> str:
         """Address for clients, as host:port; stays the same after a restart."""
+        if not self._port:
+            raise RuntimeError("the broker has no address yet; start it first")
         return f"{HOST}:{self._port}"
 
     @property
@@ -57,7 +69,7 @@ class AsyncBroker:
         if self._directory is None:
             self._directory = temporary_directory()
             # Also delete it if the broker is never stopped: shared memory uses RAM.
-            self._removal = weakref.finalize(self, remove_directory, self._directory)
+            self._removal = weakref.finalize(self, _remove_in_process, os.getpid(), self._directory)
         return self._directory
 
     @property
@@ -71,7 +83,7 @@ class AsyncBroker:
         if self._node is not None:
             raise RuntimeError("the broker is already running")
         listener = {"listeners": f"PLAINTEXT://{HOST}:{self._port}", "log.dirs": self.data}
-        config = node_config(listener | DEFAULTS | self._config)
+        config = node_config(listener | DEFAULTS | self._configs)
         ports = real_ports(asyncio.get_running_loop())
         try:
             self._node = await assemble(ports, config)
@@ -103,12 +115,20 @@ class AsyncBroker:
         await self.start()
 
     async def create_topic(
-        self, name: str, partitions: int = 1, *, replication_factor: int = 1, config: Mapping[str, str] | None = None
+        self,
+        name: str,
+        partitions: int = 1,
+        *,
+        replication_factor: int = 1,
+        configs: Configs | None = None,
+        config: Configs | None = None,
     ) -> None:
         """Create a topic and wait until it exists; -1 means the broker's default. Raises `ApiError` if rejected."""
-        configs = [CreatableTopicConfig(key, value) for key, value in (config or {}).items()]
         topic = CreatableTopic(
-            name=name, num_partitions=partitions, replication_factor=replication_factor, configs=configs
+            name=name,
+            num_partitions=partitions,
+            replication_factor=replication_factor,
+            configs=[CreatableTopicConfig(*each) for each in _texts(configs, config).items()],
         )
         response = await self.node.broker.controller.submit(CreateTopicsRequest(topics=[topic]))
         assert isinstance(response, CreateTopicsResponse), response
@@ -145,8 +165,15 @@ class AsyncBroker:
 class Broker:
     """A broker in its own thread, for blocking tests: `with Broker() as broker`."""
 
-    def __init__(self, *, config: Mapping[str, str] | None = None, data: str | os.PathLike[str] | None = None) -> None:
-        self._broker = AsyncBroker(config=config, data=data)
+    def __init__(
+        self,
+        *,
+        configs: Configs | None = None,
+        data: str | os.PathLike[str] | None = None,
+        config: Configs | None = None,
+    ) -> None:
+        """`configs` are Kafka's broker configs; `config` is the parameter's old name."""
+        self._broker = AsyncBroker(configs=configs, data=data, config=config)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
 
@@ -161,17 +188,19 @@ class Broker:
         return self._broker.data
 
     def start(self) -> Self:
-        if self._thread is None:
-            import uvloop
+        if self._thread is not None:
+            raise RuntimeError("the broker is already running")
+        import uvloop
 
-            self._loop = uvloop.new_event_loop()
-            self._thread = threading.Thread(target=self._loop.run_forever, name="ottla-broker", daemon=True)
-            self._thread.start()
+        self._loop = uvloop.new_event_loop()
+        self._thread = threading.Thread(target=_run_loop, args=(self._loop,), name="ottla-broker", daemon=True)
+        self._thread.start()
         try:
             self._run(self._broker.start())
         except BaseException:
             self._end_thread()
             raise
+        atexit.register(self._stop_at_exit)  # callbacks run in reverse order: this one before the removal of the data
         return self
 
     def stop(self) -> None:
@@ -196,12 +225,19 @@ class Broker:
         self.start()
 
     def create_topic(
-        self, name: str, partitions: int = 1, *, replication_factor: int = 1, config: Mapping[str, str] | None = None
+        self,
+        name: str,
+        partitions: int = 1,
+        *,
+        replication_factor: int = 1,
+        configs: Configs | None = None,
+        config: Configs | None = None,
     ) -> None:
         """Create a topic and wait until it exists; -1 means the broker's default. Raises `ApiError` if rejected."""
         if self._thread is None:
             raise RuntimeError("the broker is not running")
-        self._run(self._broker.create_topic(name, partitions, replication_factor=replication_factor, config=config))
+        texts = _texts(configs, config)
+        self._run(self._broker.create_topic(name, partitions, replication_factor=replication_factor, configs=texts))
 
     def __enter__(self) -> Self:
         try:
@@ -220,11 +256,36 @@ class Broker:
         assert self._loop is not None
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(START_SECONDS_MAX)
 
+    def _stop_at_exit(self) -> None:
+        """Stop before the interpreter is finalized: a thread that still runs then may crash the process."""
+        if self._thread is not None and self._thread.is_alive():  # not alive in a forked child
+            self.stop()
+
     def _end_thread(self) -> None:
         loop, thread = self._loop, self._thread
         self._loop = self._thread = None
         if loop is None or thread is None:
             return
+        atexit.unregister(self._stop_at_exit)
         loop.call_soon_threadsafe(loop.stop)
         thread.join()
-        loop.close()
+
+
+def _run_loop(loop: asyncio.AbstractEventLoop) -> None:
+    """Run a loop until it is stopped; then cancel its tasks and close it."""
+    with asyncio.Runner(loop_factory=lambda: loop) as runner:
+        runner.get_loop().run_forever()
+
+
+def _texts(configs: Configs | None, config: Configs | None) -> dict[str, str]:
+    """Return configs as text, given under the parameter's new or old name."""
+    if configs is not None and config is not None:
+        raise TypeError("configs and config are the same parameter; pass only configs")
+    given = configs if configs is not None else config
+    return {name: config_text(name, value) for name, value in (given or {}).items()}
+
+
+def _remove_in_process(pid: int, directory: str) -> None:
+    """Remove a directory, unless this is a forked child whose parent uses it."""
+    if os.getpid() == pid:
+        remove_directory(directory)

@@ -116,7 +116,7 @@ class TestTimeout:
             bootstrap = f"127.0.0.1:{free.getsockname()[1]}"
         advertised = "PLAINTEXT://nowhere.invalid:9092"
         config = {"listeners": f"PLAINTEXT://{bootstrap}", "advertised.listeners": advertised}
-        with Broker(config=config) as broker:
+        with Broker(configs=config) as broker:
             broker.create_topic("orders", 1)
             started = time.monotonic()
             arguments = ["produce", "orders", "-v", "a", "--bootstrap", bootstrap, "--timeout", str(TIMEOUT)]

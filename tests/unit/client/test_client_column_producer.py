@@ -107,7 +107,7 @@ def test_headers_tombstones_and_codecs_round_trip(broker: Broker) -> None:
 
 def test_too_large_batches_are_split(broker: Broker) -> None:
     """The future and flush wait for all parts."""
-    broker.create_topic("small", 1, config={"max.message.bytes": "2000"})
+    broker.create_topic("small", 1, configs={"max.message.bytes": "2000"})
     with Producer(bootstrap_servers=broker.bootstrap, batch_size=100_000) as producer:
         sent = producer.send_columns("small", binary([b"%0500d" % index for index in range(100)]))
         producer.flush(30)

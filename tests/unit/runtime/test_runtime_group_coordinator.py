@@ -100,7 +100,7 @@ async def test_offsets_topic_is_created_with_the_configured_settings():
         "offsets.topic.segment.bytes": "1048576",
         "offsets.topic.compression.codec": "1",
     }
-    async with AsyncBroker(config=config) as broker:
+    async with AsyncBroker(configs=config) as broker:
         await find(broker)
         await broker.create_topic("t")
         assert await commit(broker, 5) == 0
@@ -115,7 +115,7 @@ async def test_offsets_topic_is_created_with_the_configured_settings():
 
 
 async def test_configured_replication_factor_is_not_reduced():
-    async with AsyncBroker(config={"offsets.topic.replication.factor": "3"}) as broker:
+    async with AsyncBroker(configs={"offsets.topic.replication.factor": "3"}) as broker:
         assert (await find(broker)).error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
         offsets = internal_topic(broker.node.broker, OFFSETS_TOPIC)
         assert offsets is not None
@@ -136,7 +136,7 @@ async def test_commit_before_find_coordinator_creates_the_topic():
 
 async def test_requests_get_load_in_progress_while_a_shard_is_loading(monkeypatch, tmp_path):
     """With minimal slices, requests are handled while the shard loads; afterwards all offsets are there."""
-    async with AsyncBroker(data=tmp_path, config={"offsets.topic.num.partitions": "2"}) as broker:
+    async with AsyncBroker(data=tmp_path, configs={"offsets.topic.num.partitions": "2"}) as broker:
         await broker.create_topic("t")
         await find(broker)
         for number in range(400):
@@ -168,7 +168,7 @@ async def test_committed_offsets_survive_a_crash(tmp_path):
 
 
 async def test_shard_with_a_corrupt_log_answers_with_not_coordinator(tmp_path, caplog):
-    async with AsyncBroker(data=tmp_path, config={"offsets.topic.num.partitions": "1"}) as broker:
+    async with AsyncBroker(data=tmp_path, configs={"offsets.topic.num.partitions": "1"}) as broker:
         await broker.create_topic("t")
         await find(broker)
         assert await commit(broker, 41) == 0
@@ -196,7 +196,7 @@ async def test_offsets_of_a_deleted_topic_are_removed():
 
 async def test_deleting_the_offsets_topic_ends_pending_requests():
     """They get NOT_COORDINATOR, and groups start empty."""
-    async with AsyncBroker(config={"group.initial.rebalance.delay.ms": "60000"}) as broker:
+    async with AsyncBroker(configs={"group.initial.rebalance.delay.ms": "60000"}) as broker:
         await broker.create_topic("t")
         await find(broker)
         assert await commit(broker, 1, group="h") == 0

@@ -73,8 +73,8 @@ def is_clean(broker: Broker, topic: str) -> bool:
 
 
 def test_compacted_topic_keeps_the_latest_record_per_key_even_after_a_crash():
-    with Broker(config=QUICK) as broker:
-        broker.create_topic("c", config=COMPACTED)
+    with Broker(configs=QUICK) as broker:
+        broker.create_topic("c", configs=COMPACTED)
         send(broker, "c", 100)
         until(lambda: is_clean(broker, "c"), "it is not cleaned")
         found = read(broker, "c")
@@ -92,9 +92,9 @@ def test_compacted_topic_keeps_the_latest_record_per_key_even_after_a_crash():
 
 
 def test_corrupt_log_is_excluded_and_others_are_cleaned(caplog):
-    with Broker(config=QUICK) as broker:
+    with Broker(configs=QUICK) as broker:
         for name in ("bad", "good"):
-            broker.create_topic(name, config={**COMPACTED, "min.cleanable.dirty.ratio": "1"})
+            broker.create_topic(name, configs={**COMPACTED, "min.cleanable.dirty.ratio": "1"})
             send(broker, name, 60)
             until(
                 lambda name=name: partition_of(broker, name).log.segments[-2].offset_index is None,
@@ -120,15 +120,15 @@ def test_corrupt_log_is_excluded_and_others_are_cleaned(caplog):
 
 def test_topic_deleted_during_cleaning_leaves_no_files():
     """Cleaning is throttled, so that the deletion happens in between."""
-    with Broker(config={**QUICK, "log.cleaner.io.max.bytes.per.second": "2000"}) as broker:
-        broker.create_topic("c", config=COMPACTED)
+    with Broker(configs={**QUICK, "log.cleaner.io.max.bytes.per.second": "2000"}) as broker:
+        broker.create_topic("c", configs=COMPACTED)
         send(broker, "c", 100)
         cleaner = node_of(broker).broker.log_cleaner
         assert cleaner is not None
         until(lambda: list((Path(broker.data) / "c-0").glob("*.cleaned")), "it is not cleaned")
         admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap)
         admin.delete_topics(["c"])
-        broker.create_topic("c", config=COMPACTED)
+        broker.create_topic("c", configs=COMPACTED)
         until(
             lambda: not [path for path in Path(broker.data).iterdir() if path.name.endswith("-delete")],
             "it is not removed",
@@ -140,7 +140,7 @@ def test_topic_deleted_during_cleaning_leaves_no_files():
 
 
 def test_deleted_segments_cause_offset_out_of_range():
-    with Broker(config=QUICK) as broker:
+    with Broker(configs=QUICK) as broker:
         broker.create_topic(
             "r", config={"internal.segment.bytes": "2000", "retention.bytes": "4000", "file.delete.delay.ms": "1"}
         )
@@ -162,8 +162,8 @@ def test_deleted_segments_cause_offset_out_of_range():
 
 
 def test_active_segment_is_deleted_once_expired():
-    with Broker(config=QUICK) as broker:
-        broker.create_topic("r", config={"retention.ms": "1", "file.delete.delay.ms": "1"})
+    with Broker(configs=QUICK) as broker:
+        broker.create_topic("r", configs={"retention.ms": "1", "file.delete.delay.ms": "1"})
         send(broker, "r", 3)
         until(lambda: partition_of(broker, "r").log.log_start_offset == 3, "it is still there")
         assert read(broker, "r") == {}
@@ -172,8 +172,8 @@ def test_active_segment_is_deleted_once_expired():
 
 
 def test_topic_with_both_policies_is_compacted_and_deleted():
-    with Broker(config=QUICK) as broker:
-        broker.create_topic("b", config={**COMPACTED, "cleanup.policy": "compact,delete", "retention.bytes": "3000"})
+    with Broker(configs=QUICK) as broker:
+        broker.create_topic("b", configs={**COMPACTED, "cleanup.policy": "compact,delete", "retention.bytes": "3000"})
         send(broker, "b", 300, keys=1000)
         until(lambda: partition_of(broker, "b").log.size_bytes <= 5000 and is_clean(broker, "b"), "nothing was deleted")
         assert max(read(broker, "b")) == 299
@@ -181,7 +181,7 @@ def test_topic_with_both_policies_is_compacted_and_deleted():
 
 def test_groups_are_loaded_from_a_compacted_log():
     config = {**QUICK, "offsets.topic.num.partitions": "1", "log.cleaner.min.cleanable.ratio": "0.01"}
-    with Broker(config=config) as broker:
+    with Broker(configs=config) as broker:
         broker.create_topic("t", partitions=3)
         committer = KafkaConsumer(bootstrap_servers=broker.bootstrap, group_id="g", enable_auto_commit=False)
         committer.assign([TopicPartition("t", index) for index in range(3)])
@@ -218,8 +218,8 @@ def _roll(broker: Broker, topic: str) -> None:
 
 
 def test_stop_during_cleaning_leaves_a_valid_log():
-    with Broker(config={**QUICK, "log.cleaner.io.max.bytes.per.second": "20000"}) as broker:
-        broker.create_topic("c", config=COMPACTED)
+    with Broker(configs={**QUICK, "log.cleaner.io.max.bytes.per.second": "20000"}) as broker:
+        broker.create_topic("c", configs=COMPACTED)
         send(broker, "c", 100)
         until(lambda: list((Path(broker.data) / "c-0").glob("*.cleaned")), "it is not cleaned")
         broker.restart()

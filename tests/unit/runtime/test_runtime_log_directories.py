@@ -111,7 +111,7 @@ def test_entries_of_deleted_topics_are_removed_at_startup(tmp_path):
 def test_files_of_deleted_records_are_removed(tmp_path):
     """They are removed after `file.delete.delay.ms`, so that current readers can finish."""
     with Broker(data=tmp_path) as broker:
-        broker.create_topic("t", config={"segment.bytes": "1048576", "file.delete.delay.ms": "1"})
+        broker.create_topic("t", configs={"segment.bytes": "1048576", "file.delete.delay.ms": "1"})
         fill(broker, "t", 6, size=400_000)
         names = ["00000000000000000000.log", "00000000000000000002.log", "00000000000000000004.log"]
         assert sorted(path.name for path in (tmp_path / "t-0").glob("*.log")) == names

@@ -46,7 +46,7 @@ class Client:
 
 @pytest.fixture
 async def running():
-    async with AsyncBroker(config={"ottla.auto.create.topics.max": "30"}) as broker:
+    async with AsyncBroker(configs={"ottla.auto.create.topics.max": "30"}) as broker:
         yield broker
 
 

@@ -37,7 +37,7 @@ def test_all_topics_page_by_page() -> None:
 
 
 def test_the_broker_limits_a_page() -> None:
-    with Broker(config={"max.request.partition.size.limit": "2"}) as broker:
+    with Broker(configs={"max.request.partition.size.limit": "2"}) as broker:
         broker.create_topic("a", partitions=3)
         with connected(broker) as connection:
             assert page(connection, 2000) == ([("a", [0, 1])], ("a", 2))

@@ -87,7 +87,7 @@ def run_scenario(scenario, **config):
     """Run a scenario with a client of a new broker."""
 
     async def run():
-        async with AsyncBroker(config=config) as broker:
+        async with AsyncBroker(configs=config) as broker:
             await broker.create_topic("events", 100)
             await scenario(Client(broker))
 

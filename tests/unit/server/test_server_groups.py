@@ -72,7 +72,7 @@ async def members_of(broker: AsyncBroker, group: str) -> int:
 
 
 async def test_waiting_member_blocks_no_other_connection():
-    async with AsyncBroker(config=WAITING) as broker:
+    async with AsyncBroker(configs=WAITING) as broker:
         waiting, other = await found(broker), await found(broker)
         waiting.send(join(), JOIN_VERSION)
         while not await members_of(broker, "g"):
@@ -102,7 +102,7 @@ async def test_responses_on_a_connection_keep_their_order():
 
 async def test_client_may_disconnect_while_it_waits():
     """The group accepts further members, and no request fails."""
-    async with AsyncBroker(config=WAITING) as broker:
+    async with AsyncBroker(configs=WAITING) as broker:
         client = await found(broker)
         client.send(join(), JOIN_VERSION)
         while not await members_of(broker, "g"):
@@ -117,7 +117,7 @@ async def test_client_may_disconnect_while_it_waits():
 
 
 async def test_stop_does_not_wait_for_members():
-    async with AsyncBroker(config=WAITING) as broker:
+    async with AsyncBroker(configs=WAITING) as broker:
         client = await found(broker)
         client.send(join(), JOIN_VERSION)
         while not await members_of(broker, "g"):

@@ -32,7 +32,7 @@ def connected(broker: Broker) -> RawConnection:
 
 def test_large_requests_get_the_same_responses_as_small_ones() -> None:
     """Whether the handler responds at once, in bytes or later; later requests keep their order."""
-    with Broker(config={"auto.create.topics.enable": "false"}) as broker, connected(broker) as connection:
+    with Broker(configs={"auto.create.topics.enable": "false"}) as broker, connected(broker) as connection:
         broker.create_topic("there", partitions=2)
         names = ["there", *(f"not-there-{number}" for number in range(4000))]
         connection.send(MetadataRequest(topics=[MetadataRequestTopic(name=name) for name in names]), 12)

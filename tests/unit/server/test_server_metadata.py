@@ -66,7 +66,7 @@ def test_all_topics_at_every_version_after_every_change() -> None:
 def test_many_topics_get_the_same_response_as_few(version: int, odd: MetadataRequestTopic) -> None:
     """Also if one of them has an id, or no name: that decides the response of all."""
     names = [MetadataRequestTopic(name=f"not-there-{number}") for number in range(1000)]
-    with Broker(config={"auto.create.topics.enable": "false"}) as broker, connected(broker) as connection:
+    with Broker(configs={"auto.create.topics.enable": "false"}) as broker, connected(broker) as connection:
         broker.create_topic("there", partitions=1)
         few, many = (
             connection.call(MetadataRequest(topics=[*some, odd], allow_auto_topic_creation=False), version)

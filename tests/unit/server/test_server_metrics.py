@@ -26,7 +26,7 @@ async def http(port, request):
 
 @pytest.fixture
 async def broker_with_metrics():
-    async with AsyncBroker(config={"ottla.metrics.listener": "127.0.0.1:0"}) as broker:
+    async with AsyncBroker(configs={"ottla.metrics.listener": "127.0.0.1:0"}) as broker:
         yield broker
 
 

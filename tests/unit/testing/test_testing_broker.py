@@ -12,6 +12,7 @@ import pytest
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 
 from ottla.base.errors import ApiError, ErrorCode
+from ottla.client import Admin, ConfigResource
 from ottla.node.config import ConfigError
 from ottla.testing import AsyncBroker, Broker
 
@@ -96,8 +97,8 @@ def test_data_directory_is_kept_if_given(tmp_path: pathlib.Path) -> None:
 
 
 def test_configs_and_create_topic() -> None:
-    with Broker(config={"num.partitions": "3", "auto.create.topics.enable": "false"}) as broker:
-        broker.create_topic("a", partitions=2, config={"retention.ms": "5"})
+    with Broker(configs={"num.partitions": "3", "auto.create.topics.enable": "false"}) as broker:
+        broker.create_topic("a", partitions=2, configs={"retention.ms": "5"})
         consumer = KafkaConsumer(bootstrap_servers=broker.bootstrap)
         assert consumer.topics() == {"a"}
         assert consumer.partitions_for_topic("a") == {0, 1}
@@ -106,8 +107,66 @@ def test_configs_and_create_topic() -> None:
             broker.create_topic("a")
         assert error.value.code is ErrorCode.TOPIC_ALREADY_EXISTS
         with pytest.raises(ApiError) as error:
-            broker.create_topic("b", config={"retention.msec": "5"})
+            broker.create_topic("b", configs={"retention.msec": "5"})
         assert error.value.code is ErrorCode.INVALID_CONFIG
+
+
+def test_config_values_may_be_numbers_and_booleans() -> None:
+    with Broker(configs={"num.partitions": 3, "auto.create.topics.enable": False}) as broker:
+        broker.create_topic(
+            "a", -1, configs={"min.cleanable.dirty.ratio": 0.25, "preallocate": True, "retention.ms": 5}
+        )
+        with Admin(bootstrap_servers=broker.bootstrap) as admin:
+            assert len(admin.describe_topics(["a"])["a"].partitions) == 3
+            topic = ConfigResource("topic", "a")
+            admin.alter_configs({topic: {"retention.ms": 6, "segment.ms": 7}})
+            admin.create_topic("b", configs={"preallocate": True})
+            configs = admin.describe_configs([topic])[topic]
+            names = ("min.cleanable.dirty.ratio", "preallocate", "retention.ms", "segment.ms")
+            assert [configs[name].value for name in names] == ["0.25", "true", "6", "7"]
+        with pytest.raises(TypeError, match=r"retention\.ms: a config value must be a string, a number or a boolean"):
+            broker.create_topic("c", configs={"retention.ms": [1]})  # type: ignore[dict-item]
+
+
+def test_configs_may_be_given_by_their_old_name() -> None:
+    with Broker(config={"num.partitions": 2}) as broker:
+        broker.create_topic("a", config={"retention.ms": 5})
+        with Admin(bootstrap_servers=broker.bootstrap) as admin:
+            topic = ConfigResource("topic", "a")
+            assert admin.describe_configs([topic])[topic]["retention.ms"].value == "5"
+    with pytest.raises(TypeError, match="pass only configs"):
+        Broker(config={}, configs={})
+
+
+def test_bootstrap_before_the_start_raises() -> None:
+    for broker in (Broker(), AsyncBroker()):
+        with pytest.raises(RuntimeError, match="no address yet; start it first"):
+            _ = broker.bootstrap
+
+
+def test_second_start_raises_and_changes_nothing() -> None:
+    with Broker() as broker:
+        with pytest.raises(RuntimeError, match="already running"):
+            broker.start()
+        assert is_serving(broker.bootstrap)
+
+
+def test_killed_broker_leaves_no_pending_task() -> None:
+    """asyncio prints "Task was destroyed but it is pending" about a task whose loop is closed."""
+    program = (
+        "import asyncio, gc; from ottla.testing import AsyncBroker, Broker\n"
+        "broker = Broker().start(); broker.create_topic('t'); broker.kill(); gc.collect()\n"
+        "async def kill():\n"
+        "    broker = await AsyncBroker().start()\n"
+        "    await broker.kill()\n"
+        "    others = asyncio.all_tasks() - {asyncio.current_task()}\n"
+        "    if others:\n"
+        "        await asyncio.wait(others, timeout=10)\n"
+        "    print(asyncio.all_tasks() - {asyncio.current_task()})\n"
+        "asyncio.run(kill()); gc.collect()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    assert (done.stdout, done.stderr) == ("set()\n", "")
 
 
 def test_two_brokers_at_the_same_time() -> None:
@@ -120,7 +179,7 @@ def test_two_brokers_at_the_same_time() -> None:
 
 
 def test_failed_start_raises() -> None:
-    broker = Broker(config={"num.partition": "3"})
+    broker = Broker(configs={"num.partition": "3"})
     with pytest.raises(ConfigError, match=r"did you mean num\.partitions"):
         broker.start()
     with pytest.raises(RuntimeError, match="not running"):
@@ -129,11 +188,35 @@ def test_failed_start_raises() -> None:
     broker.kill()
 
 
-def test_data_is_deleted_at_exit_without_stop() -> None:
-    """A broker that is never stopped deletes its data when the process exits."""
-    program = "from ottla.testing import Broker; broker = Broker().start(); print(broker.data)"
+def test_broker_that_is_never_stopped_stops_at_exit(tmp_path: pathlib.Path) -> None:
+    """Its thread must not run while the interpreter is finalized. A given directory is left clean, others are deleted."""
+    program = "import sys; from ottla.testing import Broker; print(Broker(data=sys.argv[1] or None).start().data)"
+    for data in ("", str(tmp_path / "data")):
+        done = subprocess.run(
+            [sys.executable, "-c", program, data], capture_output=True, text=True, check=True, timeout=60
+        )
+        assert done.stderr == ""
+        used = pathlib.Path(done.stdout.strip())
+        assert used.exists() == bool(data)
+    assert (tmp_path / "data" / ".kafka_cleanshutdown").exists()
+
+
+def test_forked_child_leaves_the_broker_alone() -> None:
+    """A child that exits neither stops its parent's broker nor deletes its data."""
+    program = (
+        "import atexit, os, socket; from ottla.testing import Broker\n"
+        "with Broker() as broker:\n"
+        "    child = os.fork()\n"
+        "    if not child:\n"
+        "        atexit._run_exitfuncs()\n"
+        "        os._exit(0)\n"
+        "    os.waitpid(child, 0)\n"
+        "    host, port = broker.bootstrap.split(':')\n"
+        "    socket.create_connection((host, int(port))).close()\n"
+        "    print(os.path.exists(broker.data))\n"
+    )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
-    assert not os.path.exists(done.stdout.strip())
+    assert (done.stdout, done.stderr) == ("True\n", "")
 
 
 async def test_async_broker() -> None:

@@ -33,8 +33,8 @@ def stored_attributes(broker: Broker) -> int:
 @pytest.mark.parametrize("codec", CODECS)
 @pytest.mark.parametrize("on", ["topic", "broker"])
 def test_compression_type(codec: str, on: str) -> None:
-    with Broker(config={"compression.type": codec} if on == "broker" else {}) as broker:
-        broker.create_topic("t", config={"compression.type": codec} if on == "topic" else {})
+    with Broker(configs={"compression.type": codec} if on == "broker" else {}) as broker:
+        broker.create_topic("t", configs={"compression.type": codec} if on == "topic" else {})
         send(broker, b"x" * 1000)
         assert stored_attributes(broker) & 7 == CODECS[codec]
         consumer = KafkaConsumer(
@@ -54,8 +54,8 @@ def test_compression_type(codec: str, on: str) -> None:
     ],
 )
 def test_max_message_bytes(broker_config: Mapping[str, str], topic_config: Mapping[str, str]) -> None:
-    with Broker(config=broker_config) as broker:
-        broker.create_topic("t", config=topic_config)
+    with Broker(configs=broker_config) as broker:
+        broker.create_topic("t", configs=topic_config)
         send(broker, b"x" * 900)
         with pytest.raises(MessageSizeTooLargeError):
             send(broker, b"x" * 1000)
@@ -66,8 +66,8 @@ def test_max_message_bytes(broker_config: Mapping[str, str], topic_config: Mappi
     [({"log.message.timestamp.type": "LogAppendTime"}, {}), ({}, {"message.timestamp.type": "LogAppendTime"})],
 )
 def test_log_append_time(broker_config: Mapping[str, str], topic_config: Mapping[str, str]) -> None:
-    with Broker(config=broker_config) as broker:
-        broker.create_topic("t", config=topic_config)
+    with Broker(configs=broker_config) as broker:
+        broker.create_topic("t", configs=topic_config)
         send(broker, b"x", timestamp_ms=5)
         consumer = KafkaConsumer(
             bootstrap_servers=broker.bootstrap, auto_offset_reset="earliest", consumer_timeout_ms=10_000
@@ -87,7 +87,7 @@ def test_log_append_time(broker_config: Mapping[str, str], topic_config: Mapping
 )
 def test_timestamps_out_of_range(config: Mapping[str, str], shift_ms: int) -> None:
     with Broker() as broker:
-        broker.create_topic("t", config=config)
+        broker.create_topic("t", configs=config)
         now_ms = int(time.time() * 1000)
         send(broker, b"x", timestamp_ms=now_ms)
         with pytest.raises(InvalidTimestampError):
@@ -97,14 +97,14 @@ def test_timestamps_out_of_range(config: Mapping[str, str], shift_ms: int) -> No
 @pytest.mark.parametrize(("config", "segments"), [({}, 1), ({"internal.segment.bytes": "300"}, 5)])
 def test_segments_roll_by_size(config: Mapping[str, str], segments: int) -> None:
     with Broker() as broker:
-        broker.create_topic("t", config=config)
+        broker.create_topic("t", configs=config)
         for _ in range(5):
             send(broker, b"x" * 200)
         assert len(list((pathlib.Path(broker.data) / "t-0").glob("*.log"))) == segments
 
 
 def test_segments_roll_by_time() -> None:
-    with Broker(config={"log.roll.ms": "60000"}) as broker:
+    with Broker(configs={"log.roll.ms": "60000"}) as broker:
         broker.create_topic("t")
         for timestamp_ms in (1_000, 2_000, 100_000):
             send(broker, b"x", timestamp_ms=timestamp_ms)
@@ -112,7 +112,7 @@ def test_segments_roll_by_time() -> None:
 
 
 def test_compacted_topics_need_keys() -> None:
-    with Broker(config={"log.cleanup.policy": "compact"}) as broker:
+    with Broker(configs={"log.cleanup.policy": "compact"}) as broker:
         broker.create_topic("t")
         send(broker, b"x", key=b"k")
         with pytest.raises(KafkaError):
@@ -120,22 +120,22 @@ def test_compacted_topics_need_keys() -> None:
 
 
 def test_auto_create_topics() -> None:
-    with Broker(config={"num.partitions": "3"}) as broker:
+    with Broker(configs={"num.partitions": "3"}) as broker:
         send(broker, b"x")
         assert len(list(pathlib.Path(broker.data).glob("t-*"))) == 3
-    with Broker(config={"auto.create.topics.enable": "false"}) as broker:
+    with Broker(configs={"auto.create.topics.enable": "false"}) as broker:
         consumer = KafkaConsumer(bootstrap_servers=broker.bootstrap)
         assert not consumer.partitions_for_topic("t")
         assert consumer.topics() == set()
         consumer.close()
-    with Broker(config={"default.replication.factor": "2"}) as broker:
+    with Broker(configs={"default.replication.factor": "2"}) as broker:
         with pytest.raises(ApiError) as error:
             broker.create_topic("t", replication_factor=-1)
         assert error.value.code is ErrorCode.INVALID_REPLICATION_FACTOR
 
 
 def test_delete_topic_disabled() -> None:
-    with Broker(config={"delete.topic.enable": "false"}) as broker:
+    with Broker(configs={"delete.topic.enable": "false"}) as broker:
         broker.create_topic("t")
         admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap)
         with pytest.raises(KafkaError):
@@ -146,7 +146,7 @@ def test_delete_topic_disabled() -> None:
 def test_socket_request_max_bytes() -> None:
     import socket
 
-    with Broker(config={"socket.request.max.bytes": "1000"}) as broker:
+    with Broker(configs={"socket.request.max.bytes": "1000"}) as broker:
         host, port = broker.bootstrap.split(":")
         with socket.create_connection((host, int(port)), timeout=10) as connection:
             connection.sendall(struct.pack(">ihhih", 1001, 18, 0, 7, -1))
