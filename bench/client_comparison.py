@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from bench.comparison import Log
-from bench.loads import Figures, median_figures
+from bench.loads import Measurements, median_figures
 from bench.peers import BrokerProcess
 from bench.report import RunSize, ratio
 
@@ -19,17 +19,17 @@ REFERENCES = ("kafka-python", "aiokafka")
 
 Work = Callable[[str, str, int], tuple[float, float]]
 """Takes bootstrap address, topic and number of records. Returns seconds and CPU seconds."""
-Rates = dict[str, dict[str, Figures]]
+Rates = dict[str, dict[str, Measurements]]
 """By broker and client."""
 
 
-def measure(module: str, client: str, bootstrap: str, topic: str, records: int) -> Figures:
+def measure(module: str, client: str, bootstrap: str, topic: str, records: int) -> Measurements:
     """Run the module in a child process. Return records per second, client CPU per record, and peak memory."""
     command = [sys.executable, "-m", module, client, bootstrap, topic, str(records)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=CLIENT_SECONDS_MAX)
     if done.returncode:
         raise RuntimeError(f"{client}: {done.stderr[-2000:]}")
-    found: Figures = json.loads(done.stdout.splitlines()[-1])
+    found: Measurements = json.loads(done.stdout.splitlines()[-1])
     return found
 
 
@@ -49,9 +49,9 @@ def run_client(works: Mapping[str, Work]) -> None:
 
 def alternate_rounds(
     module: str, clients: Sequence[str], broker: BrokerProcess, topic: str, records: int, run_size: RunSize, log: Log
-) -> dict[str, Figures]:
+) -> dict[str, Measurements]:
     """Measure the clients in alternating rounds and return each client's medians."""
-    rounds: dict[str, list[Figures]] = {client: [] for client in clients}
+    rounds: dict[str, list[Measurements]] = {client: [] for client in clients}
     for number in range(run_size.perf_rounds):
         for client, found in rounds.items():
             found.append(measure(module, client, broker.bootstrap, topic, records))
@@ -74,5 +74,5 @@ def rows(rates: Rates) -> list[list[str]]:
     ]
 
 
-def reference_rate(clients: Mapping[str, Figures]) -> float:
+def reference_rate(clients: Mapping[str, Measurements]) -> float:
     return max(clients[client]["records_per_second"] for client in REFERENCES)

@@ -10,7 +10,7 @@ from bench import frames
 from bench.comparison import Log, Results
 from bench.frames import BrokerError, Connection
 from bench.load_process import start_load_process
-from bench.loads import Figures, fill, median_figures, percentile, produce_at_rate, read_once
+from bench.loads import Measurements, fill, median_figures, percentile, produce_at_rate, read_once
 from bench.peers import BrokerProcess
 from bench.plot import Plot
 from bench.report import HEAD, KAFKA, TITLES, Goal, Report, RunSize, by_broker, rows_of, sync_disks
@@ -65,7 +65,7 @@ def is_cached(file: int, position: int) -> bool:
 
 def one_round(
     broker: BrokerProcess, topics: dict[str, bytes], old: str, run_size: RunSize, pool: ProcessPoolExecutor
-) -> Figures:
+) -> Measurements:
     """Measure the producer alone, then beside a reader until that has read everything."""
     data = frames.produce(topics["new"], frames.batch(RECORDS_PER_REQUEST, 100))
     sync_disks()
@@ -98,7 +98,7 @@ def run(brokers: Sequence[BrokerProcess], run_size: RunSize, log: Log) -> Report
         log(f"{broker.name}: {run_size.cold_bytes / 1e9:g} GB written")
         data = frames.produce(topics[broker.name]["new"], frames.batch(RECORDS_PER_REQUEST, 100))
         produce_at_rate(broker.port, data, PER_SECOND, min(run_size.warm_seconds, run_size.cold_alone_seconds))
-    runs: dict[str, list[Figures]] = {broker.name: [] for broker in brokers}
+    runs: dict[str, list[Measurements]] = {broker.name: [] for broker in brokers}
     with start_load_process() as pool:
         for _ in range(run_size.cold_rounds):
             for broker in brokers:
@@ -115,7 +115,7 @@ def run(brokers: Sequence[BrokerProcess], run_size: RunSize, log: Log) -> Report
     return report(runs, medians, run_size)
 
 
-def report(runs: dict[str, list[Figures]], medians: Results, run_size: RunSize) -> Report:
+def report(runs: dict[str, list[Measurements]], medians: Results, run_size: RunSize) -> Report:
     columns = (
         ("Produce p50 alone", "alone_p50_us", ",.0f", " µs"),
         ("Produce p99 alone", "alone_p99_us", ",.0f", " µs"),

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from bench import frames
 from bench.frames import Connection
-from bench.loads import Figures, Run, fill, median_figures
+from bench.loads import Measurements, Run, fill, median_figures
 from bench.peers import cpu_seconds
 from bench.plot import Plot
 from bench.report import KAFKA, TITLES, Goal, Report, RunSize, by_broker, quotient, ratio, sync_disks
@@ -64,7 +64,7 @@ class Load:
     thresholds: Thresholds = Thresholds()
 
 
-def measure_once(load: Load, target: Target, topic_id: bytes, seconds: float) -> Figures:
+def measure_once(load: Load, target: Target, topic_id: bytes, seconds: float) -> Measurements:
     before = cpu_seconds(target.pid)
     figures = load.run(target.port, topic_id, seconds)
     figures["cpu_us"] = (cpu_seconds(target.pid) - before) / figures.pop("requests") * 1e6
@@ -85,7 +85,7 @@ def measure(loads: Sequence[Load], targets: Sequence[Target], run_size: RunSize)
             fill(connection, frames.produce(topic_id, frames.batch(FILL_RECORDS, 100)), run_size.fill_requests)
         load.run(target.port, topic_id, run_size.warm_seconds)
     sync_disks()
-    runs: dict[tuple[str, str], list[Figures]] = {pair: [] for pair in topics}
+    runs: dict[tuple[str, str], list[Measurements]] = {pair: [] for pair in topics}
     for _ in range(run_size.rounds):
         for load, target in itertools.product(loads, targets):
             pair = load.label, target.name
@@ -101,7 +101,7 @@ def measure(loads: Sequence[Load], targets: Sequence[Target], run_size: RunSize)
     }
 
 
-def summarize(rounds: Sequence[Figures], unit: str) -> dict[str, Any]:
+def summarize(rounds: Sequence[Measurements], unit: str) -> dict[str, Any]:
     rates = [figures[unit] for figures in rounds]
     return median_figures(rounds) | {"spread": [min(rates), max(rates)]}
 

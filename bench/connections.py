@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from bench import frames
 from bench.comparison import Log, Results, Target, compare, shown, summarize
 from bench.frames import Connection
-from bench.loads import Figures
+from bench.loads import Measurements
 from bench.peers import cpu_seconds, resident_bytes
 from bench.plot import Plot
 from bench.report import KAFKA, TITLES, Goal, Report, RunSize, by_broker, row, sync_disks
@@ -32,7 +32,7 @@ def idle_memory(target: Target, run_size: RunSize) -> float:
         return (resident_bytes(target.pid) - before) / 1e6
 
 
-def measure_round(target: Target, swarm: Swarm, topic_id: bytes, seconds: float) -> Figures:
+def measure_round(target: Target, swarm: Swarm, topic_id: bytes, seconds: float) -> Measurements:
     before = cpu_seconds(target.pid)
     figures = swarm.produce(frames.produce(topic_id, frames.batch(1, 100)), IN_FLIGHT, seconds)
     figures["cpu_us"] = (cpu_seconds(target.pid) - before) / figures.pop("requests") * 1e6
@@ -43,7 +43,7 @@ def active(targets: Sequence[Target], topics: dict[str, bytes], count: int, run_
     """Measure Produce in alternating rounds, with `count` connections open to each broker throughout."""
     seconds = run_size.swarm_seconds * (2 if count == MANY else 1)
     swarms: dict[str, Swarm] = {}
-    runs: dict[str, list[Figures]] = {target.name: [] for target in targets}
+    runs: dict[str, list[Measurements]] = {target.name: [] for target in targets}
     try:
         for target in targets:
             swarms[target.name] = Swarm(target.port, count)

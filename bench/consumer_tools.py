@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from bench import frames
 from bench.comparison import Log, Results, times
 from bench.frames import BrokerError, Connection
-from bench.loads import Figures, fill, median_figures
+from bench.loads import Measurements, fill, median_figures
 from bench.peers import SERVER_FLAGS, BrokerProcess, cpu_seconds, kafka_tool_command
 from bench.plot import Plot
 from bench.report import HEAD, Goal, Report, RunSize, by_broker, rows_of, sync_disks
@@ -30,7 +30,7 @@ def tool(broker: BrokerProcess, name: str, *arguments: str) -> str:
     return done.stdout
 
 
-def consume(broker: BrokerProcess, topic: str, records: int) -> Figures:
+def consume(broker: BrokerProcess, topic: str, records: int) -> Measurements:
     """Read the topic from its start in a new group. Return the rate of fetching, without the rebalance."""
     before = cpu_seconds(broker.pid)
     output = tool(
@@ -44,7 +44,7 @@ def consume(broker: BrokerProcess, topic: str, records: int) -> Figures:
     return {"per_second": float(cells[9]), "cpu_us": cpu / records * 1e6}
 
 
-def latency(broker: BrokerProcess, topic: str, records: int) -> Figures:
+def latency(broker: BrokerProcess, topic: str, records: int) -> Measurements:
     output = tool(broker, "EndToEndLatency", broker.bootstrap, topic, str(records), "1", str(RECORD_SIZE))
     average, percentiles = AVERAGE.search(output), PERCENTILES.search(output)
     if average is None or percentiles is None:
@@ -56,8 +56,8 @@ def run(brokers: Sequence[BrokerProcess], run_size: RunSize, log: Log) -> Report
     stamp = time.time_ns()
     values = [b"x" * RECORD_SIZE] * RECORDS_PER_BATCH
     records = run_size.read_records // RECORDS_PER_BATCH * RECORDS_PER_BATCH
-    reading: dict[str, list[Figures]] = {broker.name: [] for broker in brokers}
-    waiting: dict[str, list[Figures]] = {broker.name: [] for broker in brokers}
+    reading: dict[str, list[Measurements]] = {broker.name: [] for broker in brokers}
+    waiting: dict[str, list[Measurements]] = {broker.name: [] for broker in brokers}
     for broker in brokers:
         connection = Connection(broker.port)
         topic_id = frames.create_topic(connection, f"read-{stamp}")
@@ -78,7 +78,7 @@ def run(brokers: Sequence[BrokerProcess], run_size: RunSize, log: Log) -> Report
     return report(medians, {"reading": reading, "waiting": waiting}, run_size)
 
 
-def report(medians: Results, runs: dict[str, dict[str, list[Figures]]], run_size: RunSize) -> Report:
+def report(medians: Results, runs: dict[str, dict[str, list[Measurements]]], run_size: RunSize) -> Report:
     columns = (
         ("ConsumerPerformance, records/s", "per_second", ",.0f", ""),
         ("broker CPU per record", "cpu_us", ".2f", " µs"),

@@ -8,7 +8,7 @@ from bench import frames
 from bench.comparison import Log, Results, compare, summarize, times
 from bench.connections import HEAD, cells
 from bench.frames import Connection
-from bench.loads import Figures
+from bench.loads import Measurements
 from bench.peers import BrokerProcess, cpu_seconds
 from bench.plot import Plot
 from bench.report import Goal, Report, RunSize, by_broker, sync_disks
@@ -20,7 +20,7 @@ COUNTS = (1, CONNECTIONS)
 RATE_MIN = 3.0
 
 
-def measure_round(broker: BrokerProcess, swarm: Swarm, topic_id: bytes, seconds: float) -> Figures:
+def measure_round(broker: BrokerProcess, swarm: Swarm, topic_id: bytes, seconds: float) -> Measurements:
     before = cpu_seconds(broker.pid)
     figures = swarm.produce(frames.produce(topic_id, frames.batch(1, 100)), 1, seconds)
     figures["cpu_us"] = (cpu_seconds(broker.pid) - before) / figures.pop("requests") * 1e6
@@ -33,7 +33,7 @@ def measure(brokers: Sequence[BrokerProcess], topics: dict[str, bytes], count: i
         for broker in brokers:
             measure_round(broker, swarms[broker.name], topics[broker.name], run_size.warm_seconds / 2)
         sync_disks()
-        runs: dict[str, list[Figures]] = {broker.name: [] for broker in brokers}
+        runs: dict[str, list[Measurements]] = {broker.name: [] for broker in brokers}
         for _ in range(run_size.rounds):
             for broker in brokers:
                 runs[broker.name].append(

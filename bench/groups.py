@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from bench import frames, group_frames
 from bench.comparison import Log, Results, times
 from bench.frames import BrokerError, Connection
-from bench.loads import Figures, median_figures, percentile
+from bench.loads import Measurements, median_figures, percentile
 from bench.peers import BrokerProcess, cpu_seconds
 from bench.plot import Plot
 from bench.report import HEAD, Goal, Report, RunSize, by_broker, quotient, row, rows_of
@@ -45,7 +45,7 @@ def create_coordinator(broker: BrokerProcess, group: str, topic: str) -> None:
     connection.close()
 
 
-def commit(broker: BrokerProcess, group: str, topic: str, seconds: float, in_flight: int) -> Figures:
+def commit(broker: BrokerProcess, group: str, topic: str, seconds: float, in_flight: int) -> Measurements:
     connection, before, request = (
         Connection(broker.port),
         cpu_seconds(broker.pid),
@@ -163,7 +163,7 @@ def load_seconds(broker: BrokerProcess, count: int) -> tuple[float, float]:
 
 
 def run(broker_types: Sequence[type[BrokerProcess]], run_size: RunSize, log: Log) -> Report:
-    rounds: dict[str, dict[str, list[Figures]]] = {"1": {}, "5": {}}
+    rounds: dict[str, dict[str, list[Measurements]]] = {"1": {}, "5": {}}
     rebalances: dict[str, list[float]] = {}
     loading: dict[str, tuple[float, float]] = {}
     with contextlib.ExitStack() as stack:

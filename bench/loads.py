@@ -16,8 +16,8 @@ from collections.abc import Callable, Sequence
 from bench import frames
 from bench.frames import BrokerError, Connection
 
-Figures = dict[str, float]
-Run = Callable[[int, bytes, float], Figures]
+Measurements = dict[str, float]
+Run = Callable[[int, bytes, float], Measurements]
 """`run(port, topic id, seconds)` returns measurements, including `requests`."""
 BACKLOG_MAX = 50_000
 """Limit of requests without a response at a fixed rate; such a broker will not catch up."""
@@ -30,12 +30,12 @@ def percentile(latencies: Sequence[float], share: float) -> float:
     return latencies[min(int(len(latencies) * share), len(latencies) - 1)] * 1e6
 
 
-def median_figures(rounds: Sequence[Figures]) -> Figures:
+def median_figures(rounds: Sequence[Measurements]) -> Measurements:
     """Return the median of each measurement."""
     return {key: statistics.median(figures[key] for figures in rounds) for key in rounds[0]}
 
 
-def figures_of(latencies: list[float], *, total: int, took: float) -> Figures:
+def figures_of(latencies: list[float], *, total: int, took: float) -> Measurements:
     latencies.sort()
     return {
         "per_second": len(latencies) / took,
@@ -54,7 +54,7 @@ def check_accepted(response: bytes | bytearray) -> None:
 def produce_load(records: bytes, in_flight: int, *, partitions: int = 1, acks: int = 1) -> Run:
     """Produce with one batch per request and `in_flight` pending requests, each to the next partition."""
 
-    def run(port: int, topic_id: bytes, seconds: float) -> Figures:
+    def run(port: int, topic_id: bytes, seconds: float) -> Measurements:
         connection, sent = Connection(port), deque[float]()
         latencies: list[float] = []
         requests = [frames.produce(topic_id, records, partition=number, acks=acks) for number in range(partitions)]
@@ -78,7 +78,7 @@ def produce_load(records: bytes, in_flight: int, *, partitions: int = 1, acks: i
 def acks0_load(records: bytes) -> Run:
     """Produce with acks=0 as fast as the socket accepts, up to the response to a final request with acks=1."""
 
-    def run(port: int, topic_id: bytes, seconds: float) -> Figures:
+    def run(port: int, topic_id: bytes, seconds: float) -> Measurements:
         connection, count, clock = Connection(port), 0, time.perf_counter
         data, last = frames.produce(topic_id, records, acks=0), frames.produce(topic_id, records)
         start = clock()
@@ -102,7 +102,7 @@ def acks0_load(records: bytes) -> Run:
 def fetch_load(size: int) -> Run:
     """Fetch the topic repeatedly from its start, with `size` bytes per request, one request at a time."""
 
-    def run(port: int, topic_id: bytes, seconds: float) -> Figures:
+    def run(port: int, topic_id: bytes, seconds: float) -> Measurements:
         connection, clock, offset, total = Connection(port), time.perf_counter, 1, 0
         latencies: list[float] = []
         start = clock()
@@ -191,7 +191,7 @@ def request_at_rate(port: int, data: bytes, per_second: float, seconds: float) -
     return latencies
 
 
-def read_once(port: int, topic_id: bytes, size: int) -> Figures:
+def read_once(port: int, topic_id: bytes, size: int) -> Measurements:
     """Fetch a topic from its second offset to its end, with `size` bytes per request."""
     connection, clock, offset, total, end = Connection(port), time.perf_counter, 1, 0, 2
     start = clock()

@@ -8,7 +8,7 @@ from bench import frames
 from bench.comparison import Log, Results, Target
 from bench.frames import BrokerError, Connection
 from bench.load_process import start_load_process
-from bench.loads import Figures, median_figures, percentile, produce_load, request_at_rate
+from bench.loads import Measurements, median_figures, percentile, produce_load, request_at_rate
 from bench.peers import cpu_seconds
 from bench.plot import Plot
 from bench.report import HEAD, TITLES, Goal, Report, RunSize, by_broker, quotient, rows_of, sync_disks
@@ -36,7 +36,7 @@ def create(target: Target, connection: Connection, stamp: int, run_size: RunSize
 
 def one_round(
     target: Target, topic_id: bytes, run_size: RunSize, pool: ProcessPoolExecutor
-) -> tuple[Figures, list[float]]:
+) -> tuple[Measurements, list[float]]:
     produce = produce_load(frames.batch(1, 100), 1)
     alone = produce(target.port, topic_id, run_size.listing_seconds * ALONE_SHARE)
     future = pool.submit(request_at_rate, target.port, frames.metadata_of_all(), PER_SECOND, run_size.listing_seconds)
@@ -72,7 +72,7 @@ def run(targets: Sequence[Target], run_size: RunSize, log: Log) -> Report:
         produce_load(frames.batch(1, 100), 1)(target.port, topics[target.name], run_size.warm_seconds)
     sync_disks()
     time.sleep(run_size.idle_seconds)  # the brokers finish the maintenance of the new partitions
-    runs: dict[str, list[Figures]] = {target.name: [] for target in targets}
+    runs: dict[str, list[Measurements]] = {target.name: [] for target in targets}
     metadata_latencies: dict[str, list[float]] = {target.name: [] for target in targets}
     with start_load_process() as pool:
         for _ in range(run_size.listing_rounds):
@@ -96,7 +96,7 @@ def run(targets: Sequence[Target], run_size: RunSize, log: Log) -> Report:
     return report(runs, medians, run_size)
 
 
-def report(runs: dict[str, list[Figures]], medians: Results, run_size: RunSize) -> Report:
+def report(runs: dict[str, list[Measurements]], medians: Results, run_size: RunSize) -> Report:
     columns = (
         ("Metadata p50", "answer_p50_ms", ",.2f", " ms"),
         ("Metadata p99", "answer_p99_ms", ",.2f", " ms"),

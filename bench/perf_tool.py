@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from bench.comparison import Log, compare, times
 from bench.frames import BrokerError, Connection, create_topic, delete_topic
-from bench.loads import Figures, median_figures
+from bench.loads import Measurements, median_figures
 from bench.peers import SERVER_FLAGS, BrokerProcess, cpu_seconds, kafka_tool_command
 from bench.plot import Plot
 from bench.report import HEAD, KAFKA, TITLES, Goal, Report, RunSize, by_broker, row, sync_disks
@@ -24,11 +24,11 @@ LAST_LINE = re.compile(
     r"(?P<average>[\d.]+) ms avg latency, [\d.]+ ms max latency, "
     r"(?P<p50>\d+) ms 50th, (?P<p95>\d+) ms 95th, (?P<p99>\d+) ms 99th"
 )
-Rounds = dict[str, list[Figures]]
-Medians = dict[str, Figures]
+Rounds = dict[str, list[Measurements]]
+Medians = dict[str, Measurements]
 
 
-def produce(broker: BrokerProcess, records: int, *, rate: int = -1) -> Figures:
+def produce(broker: BrokerProcess, records: int, *, rate: int = -1) -> Measurements:
     """Run the tool with a new topic. Return its rate and latency, and the broker's CPU per record.
 
     At a fixed rate, the latency of the second half is reported separately: in the first seconds the tool's JVM compiles

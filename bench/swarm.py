@@ -10,7 +10,7 @@ from typing import Self
 
 from bench import frames
 from bench.frames import BrokerError
-from bench.loads import Figures, check_accepted, percentile, split_responses
+from bench.loads import Measurements, check_accepted, percentile, split_responses
 
 DRAIN_SECONDS_MAX = 30.0
 
@@ -61,7 +61,7 @@ class Swarm:
             self.close()
             raise
 
-    def produce(self, data: bytes, in_flight: int, seconds: float) -> Figures:
+    def produce(self, data: bytes, in_flight: int, seconds: float) -> Measurements:
         """Keep `in_flight` Produce requests pending on each connection. Return rate, latency and fairness."""
         poll, by_number = select.epoll(), {member.socket.fileno(): member for member in self.members}
         for number in by_number:
@@ -111,7 +111,7 @@ class Swarm:
         self.close()
 
 
-def figures_of_many(latencies: list[float], counts: Sequence[int], took: float) -> Figures:
+def figures_of_many(latencies: list[float], counts: Sequence[int], took: float) -> Measurements:
     """`fairness` is the lowest number of responses of a connection / the mean."""
     if not latencies:
         raise BrokerError("no response during the round")
