@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from bench.comparison import Log
-from bench.loads import Measurements, median_figures
+from bench.loads import Measurements, median_measurements
 from bench.peers import BrokerProcess
 from bench.report import RunSize, ratio
 
@@ -56,7 +56,7 @@ def alternate_rounds(
         for client, found in rounds.items():
             found.append(measure(module, client, broker.bootstrap, topic, records))
             log(f"{broker.name}: {client}, round {number + 1}: {found[-1]['records_per_second']:,.0f} records/s")
-    return {client: median_figures(found) for client, found in rounds.items()}
+    return {client: median_measurements(found) for client, found in rounds.items()}
 
 
 def rows(rates: Rates) -> list[list[str]]:

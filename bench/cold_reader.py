@@ -10,7 +10,7 @@ from bench import frames
 from bench.comparison import Log, Results
 from bench.frames import BrokerError, Connection
 from bench.load_process import start_load_process
-from bench.loads import Measurements, fill, median_figures, percentile, produce_at_rate, read_once
+from bench.loads import Measurements, fill, median_measurements, percentile, produce_at_rate, read_once
 from bench.peers import BrokerProcess
 from bench.plot import Plot
 from bench.report import HEAD, KAFKA, TITLES, Goal, Report, RunSize, by_broker, rows_of, sync_disks
@@ -106,7 +106,7 @@ def run(brokers: Sequence[BrokerProcess], run_size: RunSize, log: Log) -> Report
     for connection in connections.values():
         frames.delete_topics(connection, [old, new])
         connection.close()
-    medians: Results = {name: median_figures(rounds) for name, rounds in runs.items()}
+    medians: Results = {name: median_measurements(rounds) for name, rounds in runs.items()}
     for name, one in medians.items():
         log(
             f"{name}: produce p99 {one['alone_p99_us']:,.0f} µs alone, {one['beside_p99_us']:,.0f} µs beside a reader "

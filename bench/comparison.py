@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from bench import frames
 from bench.frames import Connection
-from bench.loads import Measurements, Run, fill, median_figures
+from bench.loads import Measurements, Run, fill, median_measurements
 from bench.peers import cpu_seconds
 from bench.plot import Plot
 from bench.report import KAFKA, TITLES, Goal, Report, RunSize, by_broker, quotient, ratio, sync_disks
@@ -103,7 +103,7 @@ def measure(loads: Sequence[Load], targets: Sequence[Target], run_size: RunSize)
 
 def summarize(rounds: Sequence[Measurements], unit: str) -> dict[str, Any]:
     rates = [figures[unit] for figures in rounds]
-    return median_figures(rounds) | {"spread": [min(rates), max(rates)]}
+    return median_measurements(rounds) | {"spread": [min(rates), max(rates)]}
 
 
 def line(load: Load, results: Results) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from bench import frames
 from bench.comparison import Log, Results, times
 from bench.frames import BrokerError, Connection
-from bench.loads import Measurements, fill, median_figures
+from bench.loads import Measurements, fill, median_measurements
 from bench.peers import SERVER_FLAGS, BrokerProcess, cpu_seconds, kafka_tool_command
 from bench.plot import Plot
 from bench.report import HEAD, Goal, Report, RunSize, by_broker, rows_of, sync_disks
@@ -71,7 +71,9 @@ def run(brokers: Sequence[BrokerProcess], run_size: RunSize, log: Log) -> Report
             reading[broker.name].append(consume(broker, f"read-{stamp}", records))
         for broker in brokers:
             waiting[broker.name].append(latency(broker, f"echo-{stamp}", run_size.echoed_records))
-    medians: Results = {name: median_figures(reading[name]) | median_figures(waiting[name]) for name in reading}
+    medians: Results = {
+        name: median_measurements(reading[name]) | median_measurements(waiting[name]) for name in reading
+    }
     for name, one in medians.items():
         reads, average, p99 = one["per_second"], one["average_ms"], one["p99_ms"]
         log(f"{name}: reads {reads:,.0f} records/s; end to end {average:.3f} ms on average, p99 {p99:.0f} ms")

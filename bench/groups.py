@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from bench import frames, group_frames
 from bench.comparison import Log, Results, times
 from bench.frames import BrokerError, Connection
-from bench.loads import Measurements, median_figures, percentile
+from bench.loads import Measurements, median_measurements, percentile
 from bench.peers import BrokerProcess, cpu_seconds
 from bench.plot import Plot
 from bench.report import HEAD, Goal, Report, RunSize, by_broker, quotient, row, rows_of
@@ -189,7 +189,7 @@ def run(broker_types: Sequence[type[BrokerProcess]], run_size: RunSize, log: Log
             fill_groups(broker, "committed", run_size.loaded_groups)
             loading[broker.name] = load_seconds(broker, run_size.loaded_groups)
     medians: dict[str, Results] = {
-        in_flight: {name: median_figures(runs) for name, runs in by_name.items()}
+        in_flight: {name: median_measurements(runs) for name, runs in by_name.items()}
         for in_flight, by_name in rounds.items()
     }
     rebalance = {name: statistics.median(seconds) * 1e3 for name, seconds in rebalances.items()}

@@ -30,7 +30,7 @@ def percentile(latencies: Sequence[float], share: float) -> float:
     return latencies[min(int(len(latencies) * share), len(latencies) - 1)] * 1e6
 
 
-def median_figures(rounds: Sequence[Measurements]) -> Measurements:
+def median_measurements(rounds: Sequence[Measurements]) -> Measurements:
     """Return the median of each measurement."""
     return {key: statistics.median(figures[key] for figures in rounds) for key in rounds[0]}
 

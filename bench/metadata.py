@@ -8,7 +8,7 @@ from bench import frames
 from bench.comparison import Log, Results, Target
 from bench.frames import BrokerError, Connection
 from bench.load_process import start_load_process
-from bench.loads import Measurements, median_figures, percentile, produce_load, request_at_rate
+from bench.loads import Measurements, median_measurements, percentile, produce_load, request_at_rate
 from bench.peers import cpu_seconds
 from bench.plot import Plot
 from bench.report import HEAD, TITLES, Goal, Report, RunSize, by_broker, quotient, rows_of, sync_disks
@@ -82,7 +82,7 @@ def run(targets: Sequence[Target], run_size: RunSize, log: Log) -> Report:
                 metadata_latencies[target.name] = sorted(metadata_latencies[target.name] + latencies)
     for connection in connections.values():
         connection.close()
-    medians: Results = {name: median_figures(rounds) for name, rounds in runs.items()}
+    medians: Results = {name: median_measurements(rounds) for name, rounds in runs.items()}
     for name, latencies in metadata_latencies.items():
         medians[name] |= {
             "answer_p50_ms": percentile(latencies, 0.5) / 1e3,

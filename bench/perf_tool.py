@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from bench.comparison import Log, compare, times
 from bench.frames import BrokerError, Connection, create_topic, delete_topic
-from bench.loads import Measurements, median_figures
+from bench.loads import Measurements, median_measurements
 from bench.peers import SERVER_FLAGS, BrokerProcess, cpu_seconds, kafka_tool_command
 from bench.plot import Plot
 from bench.report import HEAD, KAFKA, TITLES, Goal, Report, RunSize, by_broker, row, sync_disks
@@ -86,7 +86,7 @@ def run(brokers: Sequence[BrokerProcess], run_size: RunSize, log: Log) -> Report
 
 
 def medians(runs: Rounds) -> Medians:
-    return {name: median_figures(rounds) for name, rounds in runs.items()}
+    return {name: median_measurements(rounds) for name, rounds in runs.items()}
 
 
 def report(unlimited: Rounds, limited: Rounds, run_size: RunSize) -> Report:
