@@ -77,7 +77,7 @@ class Swarm:
         counts, in_time = [member.received for member in self.members], len(latencies)
         self._exchange(poll, by_number, b"", latencies, start + seconds + DRAIN_SECONDS_MAX)
         poll.close()
-        return figures_of_many(latencies[:in_time], counts, took) | {"requests": len(latencies)}
+        return summarize_connections(latencies[:in_time], counts, took) | {"requests": len(latencies)}
 
     def _exchange(
         self, poll: select.epoll, by_number: dict[int, Member], data: bytes, latencies: list[float], end: float
@@ -111,7 +111,7 @@ class Swarm:
         self.close()
 
 
-def figures_of_many(latencies: list[float], counts: Sequence[int], took: float) -> Measurements:
+def summarize_connections(latencies: list[float], counts: Sequence[int], took: float) -> Measurements:
     """`fairness` is the lowest number of responses of a connection / the mean."""
     if not latencies:
         raise BrokerError("no response during the round")

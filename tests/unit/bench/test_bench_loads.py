@@ -12,7 +12,7 @@ import pytest
 from bench import cold_reader, frames
 from bench.frames import BrokerError, Connection
 from bench.loads import acks0_load, fill, percentile, produce_at_rate, produce_load, request_at_rate, split_responses
-from bench.swarm import Swarm, figures_of_many
+from bench.swarm import Swarm, summarize_connections
 
 TOPIC_ID = bytes(range(16))
 PARTITION_AT = 4 + 8 + 2 + 5 + 1 + 1 + 6 + 1 + 16 + 1
@@ -154,7 +154,7 @@ def test_swarm_raises_if_the_broker_disconnects(fake_broker):
 
 
 def test_fairness_is_slowest_over_mean():
-    assert figures_of_many([0.1] * 60, [10, 20, 30], 2.0) == {
+    assert summarize_connections([0.1] * 60, [10, 20, 30], 2.0) == {
         "per_second": 30.0,
         "p50_us": 1e5,
         "p99_us": 1e5,
