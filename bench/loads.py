@@ -35,7 +35,7 @@ def median_measurements(rounds: Sequence[Measurements]) -> Measurements:
     return {key: statistics.median(figures[key] for figures in rounds) for key in rounds[0]}
 
 
-def figures_of(latencies: list[float], *, total: int, took: float) -> Measurements:
+def summarize_latencies(latencies: list[float], *, total: int, took: float) -> Measurements:
     latencies.sort()
     return {
         "per_second": len(latencies) / took,
@@ -70,7 +70,7 @@ def produce_load(records: bytes, in_flight: int, *, partitions: int = 1, acks: i
             check_accepted(response)
         took = clock() - start
         connection.close()
-        return figures_of(latencies, total=len(latencies) * len(requests[0]), took=took)
+        return summarize_latencies(latencies, total=len(latencies) * len(requests[0]), took=took)
 
     return run
 
@@ -115,7 +115,7 @@ def fetch_load(size: int) -> Run:
             offset = complete_until if offset < complete_until < fetched.high_watermark else 1
         took = clock() - start
         connection.close()
-        return figures_of(latencies, total=total, took=took)
+        return summarize_latencies(latencies, total=total, took=took)
 
     return run
 
