@@ -154,8 +154,8 @@ def report_of(outcome: Outcome, seconds: float, seed: int) -> Report:
         f"or lost. Memory before is measured after a first attack of 1/{WARM_UP_PARTS} of the time; the idle node used "
         f"{outcome.resident_idle / 1e6:.0f} MB."
     )
-    figures = {name: getattr(outcome, name) for name in Outcome.__slots__}
-    return Report("Under attack", ["", "alone", "under attack"], rows, note, figures, goals=goals)
+    measurements = {name: getattr(outcome, name) for name in Outcome.__slots__}
+    return Report("Under attack", ["", "alone", "under attack"], rows, note, measurements, goals=goals)
 
 
 def run(run_size: RunSize, log: Log, *, seed: int = 1) -> Report:

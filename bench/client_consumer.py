@@ -194,12 +194,12 @@ def _report(rates: Rates, records: int) -> Report:
             Goal(f"consuming record by record ({broker})", quotient(by_record, reference), 1.0, at_most=False),
             Goal(f"consuming as columns ({broker})", quotient(columns, reference), 5.0, at_most=False),
         ]
-    figures = {"records": records, "record_bytes": RECORD_SIZE, "clients": rates}
+    measurements = {"records": records, "record_bytes": RECORD_SIZE, "clients": rates}
     note = (
         "One partition, records of 100 bytes in batches of 16 kB; each client in its own process, medians of all "
         "rounds. The last column is relative to the faster of kafka-python and aiokafka."
     )
-    return Report("Consuming", HEAD, rows(rates), note, figures, goals=goals)
+    return Report("Consuming", HEAD, rows(rates), note, measurements, goals=goals)
 
 
 if __name__ == "__main__":

@@ -176,8 +176,8 @@ def _report(rates: Rates, records: int) -> Report:
         f"{BATCH_BYTES} bytes, linger {LINGER_MS} ms; each client in its own process, medians of all rounds. "
         "The last column is relative to the faster of kafka-python and aiokafka."
     )
-    figures = {"records": records, "record_bytes": len(VALUE), "clients": rates}
-    return Report("Producing", HEAD, rows(rates), note, figures, goals=goals)
+    measurements = {"records": records, "record_bytes": len(VALUE), "clients": rates}
+    return Report("Producing", HEAD, rows(rates), note, measurements, goals=goals)
 
 
 if __name__ == "__main__":

@@ -172,7 +172,7 @@ def run(broker_types: Sequence[type[BrokerProcess]], run_size: RunSize, log: Log
         note=f"100-byte records, 10 % of them the latest of their keys, segments of {SEGMENT_BYTES >> 20} MB, batches "
         f"of {RECORDS_PER_BATCH} records, all in the page cache. A config change enables compaction, and the duration "
         "is measured until the cleaner-offset-checkpoint reaches the last segment.",
-        figures={"seconds": seconds, "cpu_seconds": cpu, "seconds_under_load": loaded, "p99_ms": p99},
+        measurements={"seconds": seconds, "cpu_seconds": cpu, "seconds_under_load": loaded, "p99_ms": p99},
         goals=[
             Goal(
                 "Compaction: MB/s relative to Kafka",

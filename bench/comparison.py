@@ -66,9 +66,9 @@ class Load:
 
 def measure_once(load: Load, target: Target, topic_id: bytes, seconds: float) -> Measurements:
     before = cpu_seconds(target.pid)
-    figures = load.run(target.port, topic_id, seconds)
-    figures["cpu_us"] = (cpu_seconds(target.pid) - before) / figures.pop("requests") * 1e6
-    return figures
+    measurements = load.run(target.port, topic_id, seconds)
+    measurements["cpu_us"] = (cpu_seconds(target.pid) - before) / measurements.pop("requests") * 1e6
+    return measurements
 
 
 def measure(loads: Sequence[Load], targets: Sequence[Target], run_size: RunSize) -> dict[str, Results]:
@@ -102,22 +102,22 @@ def measure(loads: Sequence[Load], targets: Sequence[Target], run_size: RunSize)
 
 
 def summarize(rounds: Sequence[Measurements], unit: str) -> dict[str, Any]:
-    rates = [figures[unit] for figures in rounds]
+    rates = [measurements[unit] for measurements in rounds]
     return median_measurements(rounds) | {"spread": [min(rates), max(rates)]}
 
 
 def line(load: Load, results: Results) -> str:
     """Return one load's result as a log line."""
     base, parts = next(iter(results.values())), []
-    for name, figures in results.items():
-        relative = f" ({ratio(figures[load.unit], base[load.unit])})" if figures is not base else ""
-        costs = f"p99 {shown(figures, 'p99_us')} µs, CPU {shown(figures, 'cpu_us')} µs"
-        parts.append(f"{name} {figures[load.unit]:,.0f} {UNITS[load.unit]}{relative}, {costs}")
+    for name, measurements in results.items():
+        relative = f" ({ratio(measurements[load.unit], base[load.unit])})" if measurements is not base else ""
+        costs = f"p99 {shown(measurements, 'p99_us')} µs, CPU {shown(measurements, 'cpu_us')} µs"
+        parts.append(f"{name} {measurements[load.unit]:,.0f} {UNITS[load.unit]}{relative}, {costs}")
     return f"{load.label}: {'; '.join(parts)}"
 
 
-def shown(figures: dict[str, Any], key: str) -> str:
-    return f"{figures[key]:,.0f}" if key in figures else "–"
+def shown(measurements: dict[str, Any], key: str) -> str:
+    return f"{measurements[key]:,.0f}" if key in measurements else "–"
 
 
 def cells(load: Load, results: Results) -> list[str]:
@@ -125,10 +125,10 @@ def cells(load: Load, results: Results) -> list[str]:
     row = [load.label]
     for name in TITLES:
         if name in results:
-            figures = results[name]
-            low, high = figures["spread"]
-            row.append(f"{figures[load.unit]:,.0f} {UNITS[load.unit]} ({low:,.0f}–{high:,.0f})")
-            row.append(" / ".join(shown(figures, key) for key in ("p50_us", "p99_us", "cpu_us")))
+            measurements = results[name]
+            low, high = measurements["spread"]
+            row.append(f"{measurements[load.unit]:,.0f} {UNITS[load.unit]} ({low:,.0f}–{high:,.0f})")
+            row.append(" / ".join(shown(measurements, key) for key in ("p50_us", "p99_us", "cpu_us")))
         else:
             row += ["–", "–"]
     return [*row, *(compare(results, key) for key in (load.unit, "p99_us", "cpu_us"))]

@@ -34,9 +34,9 @@ def idle_memory(target: Target, run_size: RunSize) -> float:
 
 def measure_round(target: Target, swarm: Swarm, topic_id: bytes, seconds: float) -> Measurements:
     before = cpu_seconds(target.pid)
-    figures = swarm.produce(frames.produce(topic_id, frames.batch(1, 100)), IN_FLIGHT, seconds)
-    figures["cpu_us"] = (cpu_seconds(target.pid) - before) / figures.pop("requests") * 1e6
-    return figures
+    measurements = swarm.produce(frames.produce(topic_id, frames.batch(1, 100)), IN_FLIGHT, seconds)
+    measurements["cpu_us"] = (cpu_seconds(target.pid) - before) / measurements.pop("requests") * 1e6
+    return measurements
 
 
 def active(targets: Sequence[Target], topics: dict[str, bytes], count: int, run_size: RunSize) -> Results:

@@ -22,9 +22,9 @@ RATE_MIN = 3.0
 
 def measure_round(broker: BrokerProcess, swarm: Swarm, topic_id: bytes, seconds: float) -> Measurements:
     before = cpu_seconds(broker.pid)
-    figures = swarm.produce(frames.produce(topic_id, frames.batch(1, 100)), 1, seconds)
-    figures["cpu_us"] = (cpu_seconds(broker.pid) - before) / figures.pop("requests") * 1e6
-    return figures
+    measurements = swarm.produce(frames.produce(topic_id, frames.batch(1, 100)), 1, seconds)
+    measurements["cpu_us"] = (cpu_seconds(broker.pid) - before) / measurements.pop("requests") * 1e6
+    return measurements
 
 
 def measure(brokers: Sequence[BrokerProcess], topics: dict[str, bytes], count: int, run_size: RunSize) -> Results:

@@ -180,8 +180,8 @@ def run(broker_types: Sequence[type[BrokerProcess]], run_size: RunSize, log: Log
         for turn in range(run_size.rounds):
             for broker in brokers:
                 for in_flight in (1, IN_FLIGHT):
-                    figures = commit(broker, "committer", "committed", run_size.round_seconds, in_flight)
-                    rounds[str(in_flight)].setdefault(broker.name, []).append(figures)
+                    measurements = commit(broker, "committer", "committed", run_size.round_seconds, in_flight)
+                    rounds[str(in_flight)].setdefault(broker.name, []).append(measurements)
                 rebalances.setdefault(broker.name, []).append(members[broker.name].rebalance(b"round %d" % turn))
     for broker_type in broker_types:
         with broker_type(settings=SETTINGS) as broker:  # a fresh broker, without other commits to load
@@ -193,9 +193,9 @@ def run(broker_types: Sequence[type[BrokerProcess]], run_size: RunSize, log: Log
         for in_flight, by_name in rounds.items()
     }
     rebalance = {name: statistics.median(seconds) * 1e3 for name, seconds in rebalances.items()}
-    for name, figures in medians[str(IN_FLIGHT)].items():
+    for name, measurements in medians[str(IN_FLIGHT)].items():
         log(
-            f"{name}: {figures['per_second']:,.0f} commits/s, CPU {figures['cpu_us']:.0f} µs; rebalance of {MEMBERS} "
+            f"{name}: {measurements['per_second']:,.0f} commits/s, CPU {measurements['cpu_us']:.0f} µs; rebalance of {MEMBERS} "
             f"members {rebalance[name]:,.0f} ms; {run_size.loaded_groups:,} groups loaded in {loading[name][0]:.2f} s"
         )
     return report(medians, rebalance, loading, run_size)

@@ -131,7 +131,10 @@ def run(broker_types: Sequence[type[BrokerProcess]], run_size: RunSize, log: Cal
                 broker.close()
         log(
             f"{broker_type.name}: "
-            + ", ".join(f"{name} {statistics.median(figures):.2f}" for name, figures in found[broker_type.name].items())
+            + ", ".join(
+                f"{name} {statistics.median(measurements):.2f}"
+                for name, measurements in found[broker_type.name].items()
+            )
         )
     return report(found, run_size, left_out)
 

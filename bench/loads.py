@@ -32,7 +32,7 @@ def percentile(latencies: Sequence[float], share: float) -> float:
 
 def median_measurements(rounds: Sequence[Measurements]) -> Measurements:
     """Return the median of each measurement."""
-    return {key: statistics.median(figures[key] for figures in rounds) for key in rounds[0]}
+    return {key: statistics.median(measurements[key] for measurements in rounds) for key in rounds[0]}
 
 
 def summarize_latencies(latencies: list[float], *, total: int, took: float) -> Measurements:

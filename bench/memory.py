@@ -38,9 +38,9 @@ def run(brokers: Sequence[type[BrokerProcess]], run_size: RunSize, log: Callable
 def report(idle: dict[str, int], after: dict[str, int], run_size: RunSize) -> Report:
     loaded = f"{run_size.idle_seconds:.0f} s after {run_size.perf_records / 1e6:g} M records of {RECORD_SIZE} B"
     labels = ["Resident memory, idle", f"Resident memory, {loaded}"]
-    figures = [{name: count / 1e6 for name, count in one.items()} for one in (idle, after)]
-    rows = [row(label, one, ",.0f", " MB") for label, one in zip(labels, figures, strict=True)]
-    plotted = by_broker({name: [one.get(name) for one in figures] for name in idle})
+    measurements = [{name: count / 1e6 for name, count in one.items()} for one in (idle, after)]
+    rows = [row(label, one, ",.0f", " MB") for label, one in zip(labels, measurements, strict=True)]
+    plotted = by_broker({name: [one.get(name) for one in measurements] for name in idle})
     note = (
         "Fresh brokers, loaded by Kafka's `ProducerPerformance`. Kafka has a heap of 1 GB, the default of its start "
         "script."
@@ -53,8 +53,8 @@ def report(idle: dict[str, int], after: dict[str, int], run_size: RunSize) -> Re
         {"idle_bytes": idle, "loaded_bytes": after},
         rows,
         [
-            Goal(labels[0], figures[0].get("ottla"), IDLE_MB_MAX, unit=" MB"),
-            Goal(labels[1], figures[1].get("ottla"), LOADED_MB_MAX, unit=" MB"),
+            Goal(labels[0], measurements[0].get("ottla"), IDLE_MB_MAX, unit=" MB"),
+            Goal(labels[1], measurements[1].get("ottla"), LOADED_MB_MAX, unit=" MB"),
         ],
         Plot("bars", "Resident memory", "MB", ["idle", "after load"], plotted),
     )

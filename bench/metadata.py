@@ -43,8 +43,8 @@ def one_round(
     beside = produce(target.port, topic_id, run_size.listing_seconds)
     latencies = future.result()
     keys = ("per_second", "p50_us", "p99_us")
-    figures = {f"alone_{key}": alone[key] for key in keys} | {f"beside_{key}": beside[key] for key in keys}
-    return figures, latencies
+    measurements = {f"alone_{key}": alone[key] for key in keys} | {f"beside_{key}": beside[key] for key in keys}
+    return measurements, latencies
 
 
 def cpu_of_one(target: Target) -> float:
@@ -77,8 +77,8 @@ def run(targets: Sequence[Target], run_size: RunSize, log: Log) -> Report:
     with start_load_process() as pool:
         for _ in range(run_size.listing_rounds):
             for target in targets:
-                figures, latencies = one_round(target, topics[target.name], run_size, pool)
-                runs[target.name].append(figures | {"answer_cpu_ms": cpu_of_one(target)})
+                measurements, latencies = one_round(target, topics[target.name], run_size, pool)
+                runs[target.name].append(measurements | {"answer_cpu_ms": cpu_of_one(target)})
                 metadata_latencies[target.name] = sorted(metadata_latencies[target.name] + latencies)
     for connection in connections.values():
         connection.close()

@@ -22,9 +22,11 @@ def run(targets: Sequence[Target], run_size: RunSize, log: Log) -> Report:
     ]
     what = "One connection, 5 in flight, acks=1, each request to the next partition of one topic."
     report = run_loads("Many partitions", loads, targets, run_size, log, what=what, alternating=True)
-    measured = report.figures[labels[0]]
-    cpu = {name: [report.figures[label][name]["cpu_us"] for label in labels] for name in TITLES if name in measured}
-    cpu_ratio = {name: quotient(figures[-1], figures[0]) for name, figures in cpu.items()}
+    measured = report.measurements[labels[0]]
+    cpu = {
+        name: [report.measurements[label][name]["cpu_us"] for label in labels] for name in TITLES if name in measured
+    }
+    cpu_ratio = {name: quotient(measurements[-1], measurements[0]) for name, measurements in cpu.items()}
     row = [
         f"CPU per request, {COUNTS[-1]:,} partitions / 1 partition",
         *(f"{cpu_ratio[name]:.2f}×" if name in cpu_ratio else "–" for name in TITLES),

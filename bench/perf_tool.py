@@ -92,8 +92,8 @@ def medians(runs: Rounds) -> Medians:
 def report(unlimited: Rounds, limited: Rounds, run_size: RunSize) -> Report:
     fast, steady = medians(unlimited), medians(limited)
 
-    def line(label: str, figures: Medians, key: str, shape: str) -> list[str]:
-        return row(label, {name: one[key] for name, one in figures.items()}, shape)
+    def line(label: str, measurements: Medians, key: str, shape: str) -> list[str]:
+        return row(label, {name: one[key] for name, one in measurements.items()}, shape)
 
     rates = {name: [one["records_per_second"] for one in rounds] for name, rounds in unlimited.items()}
     spread = [f"{min(rates[name]):,.0f}–{max(rates[name]):,.0f}" if name in rates else "–" for name in TITLES]

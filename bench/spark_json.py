@@ -73,7 +73,7 @@ def run(run_size: RunSize, log: Callable[[str], None]) -> Report:
     from ottla.spark.values_ddl import parse_ddl
     from ottla.spark.values_json import JsonCodec
 
-    figures, rows, goals = {}, [], []
+    measurements, rows, goals = {}, [], []
     for each in TYPES:
         column = pa.array([wide_document(index, each.value(index)) for index in range(DOCUMENTS)], pa.binary())
         codecs = []
@@ -82,7 +82,7 @@ def run(run_size: RunSize, log: Callable[[str], None]) -> Report:
             codecs.append(JsonCodec(to_arrow_type(data_type, timezone="UTC")))
         nearest, own = (seconds / DOCUMENTS * 1e6 for seconds in seconds_to_decode(codecs, column))
         log(f"{each.name}: {own:.2f} µs per document, as {each.nearest} {nearest:.2f} µs")
-        figures[each.name] = {"microseconds": own, "nearest_microseconds": nearest}
+        measurements[each.name] = {"microseconds": own, "nearest_microseconds": nearest}
         rows.append([each.name, each.nearest, f"{nearest:.2f} µs", f"{own:.2f} µs", ratio(own, nearest)])
         goals.append(Goal(f"JSON, {each.name} / {each.nearest}", own / nearest, RATIO_MAX))
     note = (
@@ -90,4 +90,4 @@ def run(run_size: RunSize, log: Callable[[str], None]) -> Report:
         "alternating. Arrow's parser reads the nearest type itself."
     )
     head = ("type", "nearest type", "as the nearest", "as the type", "ratio")
-    return Report("JSON values in Spark", head, rows, note, figures, goals=goals)
+    return Report("JSON values in Spark", head, rows, note, measurements, goals=goals)

@@ -72,16 +72,16 @@ def slow_producer(bootstrap: str, topic: str) -> Iterator[None]:
 
 def run(brokers: Sequence[BrokerProcess], run_size: RunSize, log: Callable[[str], None]) -> Report:
     """Measure rows per second of both sources, alternating, on each broker."""
-    figures: dict[str, Any] = {}
+    measurements: dict[str, Any] = {}
     with contextlib.ExitStack() as stack:
         drivers = {name: stack.enter_context(Job(name, JOB, ())) for name in TITLES}
         for broker in brokers:
             for record_type in RECORD_TYPES:
-                figures[f"{record_type.name} ({broker.name})"] = measure_records(
+                measurements[f"{record_type.name} ({broker.name})"] = measure_records(
                     broker, record_type, drivers, run_size, log
                 )
-            figures[f"one row ({broker.name})"] = measure_one_row(broker, drivers, log)
-    return _report(figures)
+            measurements[f"one row ({broker.name})"] = measure_one_row(broker, drivers, log)
+    return _report(measurements)
 
 
 def measure_records(
@@ -135,9 +135,9 @@ def measure_one_row(
     return found
 
 
-def _report(figures: dict[str, Any]) -> Report:
+def _report(measurements: dict[str, Any]) -> Report:
     rows, goals = [], []
-    for label, found in figures.items():
+    for label, found in measurements.items():
         ours, theirs = found["ottla"], found["kafka"]
         if "p50_ms" in ours:
             rows.append(
@@ -161,4 +161,6 @@ def _report(figures: dict[str, Any]) -> Report:
         "PySpark 4.0 with its own connector beside PySpark 4.3 with `ottla`. One row: a micro-batch, with checkpoints "
         "by the file-system manager."
     )
-    return Report("Reading with Spark", ("", "Spark's connector", "ottla", "ratio"), rows, note, figures, goals=goals)
+    return Report(
+        "Reading with Spark", ("", "Spark's connector", "ottla", "ratio"), rows, note, measurements, goals=goals
+    )

@@ -78,13 +78,13 @@ def measure(
 
 
 def run(brokers: Sequence[BrokerProcess], run_size: RunSize, log: Callable[[str], None]) -> Report:
-    rows, goals, figures = [], [], {}
+    rows, goals, measurements = [], [], {}
     records = int(run_size.perf_records * 4 / 3)
     for broker in brokers:
         for case in CASES:
             rates = measure(case, broker, records, run_size.perf_rounds, log)
             theirs = rates["kafka"]
-            figures[f"{broker.name}, {case.name}"] = rates
+            measurements[f"{broker.name}, {case.name}"] = rates
             rows.append(
                 [
                     f"{case.name} ({broker.name})",
@@ -105,6 +105,6 @@ def run(brokers: Sequence[BrokerProcess], run_size: RunSize, log: Callable[[str]
         ("rows/s", TITLES["kafka"], TITLES["ottla"], "ratio"),
         rows,
         note,
-        {"rates": figures},
+        {"rates": measurements},
         goals=goals,
     )

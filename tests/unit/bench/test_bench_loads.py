@@ -85,11 +85,11 @@ def accept(frame):
 
 def test_produce_load_cycles_through_partitions(fake_broker):
     broker = fake_broker(accept)
-    figures = produce_load(frames.batch(1, 100), 5, partitions=3)(broker.port, TOPIC_ID, 0.05)
+    measurements = produce_load(frames.batch(1, 100), 5, partitions=3)(broker.port, TOPIC_ID, 0.05)
     numbers = [struct.unpack_from(">i", frame, PARTITION_AT)[0] for frame in broker.requests]
     assert numbers == list(itertools.islice(itertools.cycle(range(3)), len(numbers)))
-    assert 0 <= len(numbers) - figures["requests"] <= 5
-    assert figures["p50_us"] <= figures["p99_us"]
+    assert 0 <= len(numbers) - measurements["requests"] <= 5
+    assert measurements["p50_us"] <= measurements["p99_us"]
 
 
 def test_produce_load_raises_on_an_error_code(fake_broker):
@@ -100,10 +100,10 @@ def test_produce_load_raises_on_an_error_code(fake_broker):
 
 def test_acks0_load_ends_with_one_acknowledged_request(fake_broker):
     broker = fake_broker(accept)
-    figures = acks0_load(frames.batch(1, 100))(broker.port, TOPIC_ID, 0.02)
+    measurements = acks0_load(frames.batch(1, 100))(broker.port, TOPIC_ID, 0.02)
     acks = [struct.unpack_from(">h", frame, ACKS_AT)[0] for frame in broker.requests]
     assert acks == [0] * (len(acks) - 1) + [1]
-    assert figures["requests"] == len(acks)
+    assert measurements["requests"] == len(acks)
 
 
 @pytest.mark.parametrize("count", [1, 7, 8, 9, 100])
@@ -141,10 +141,10 @@ def test_request_at_rate_sends_the_expected_number(fake_broker):
 def test_swarm_counts_responses_per_connection(fake_broker):
     broker = fake_broker(accept)
     with Swarm(broker.port, 10) as swarm:
-        figures = swarm.produce(frames.produce(TOPIC_ID, frames.batch(1, 100)), 5, 0.1)
+        measurements = swarm.produce(frames.produce(TOPIC_ID, frames.batch(1, 100)), 5, 0.1)
         assert not any(member.sent for member in swarm.members)
-    assert figures["requests"] == len(broker.requests) - 10
-    assert 0 < figures["fairness"] <= 1
+    assert measurements["requests"] == len(broker.requests) - 10
+    assert 0 < measurements["fairness"] <= 1
 
 
 def test_swarm_raises_if_the_broker_disconnects(fake_broker):
