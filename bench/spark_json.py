@@ -1,4 +1,4 @@
-"""Decoding JSON values to columns of every type, per document, beside the nearest type that Arrow's parser reads itself.
+"""Decoding JSON values to columns of every type, per document, beside the nearest type that Arrow parses itself.
 
 The same documents are decoded both ways, without Spark and without a broker, in CPU time.
 """
