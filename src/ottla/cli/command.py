@@ -25,6 +25,9 @@ from ottla.cli.usage import HelpCommand
 
 JSON_HELP = "Print JSON instead of tables."
 SHARED_NAMES = ("bootstrap", "client_config", "profile", "timeout", "is_json")
+TIMEOUT_SECONDS_MAX = 86_400.0
+TEXT_BYTES_MAX = 32_767
+"""Upper limit of names and config values in Kafka's protocol."""
 _PATH_METAVARS = ("FILE", "PATH", "DIR")
 _PANEL = "Connection and output options"
 
@@ -46,8 +49,7 @@ def command(
         def call(**arguments: Any) -> None:
             with _ErrorHandler(), TerminationHandler():
                 for each in named:
-                    if not _is_path(each):
-                        _require_text(arguments[each.name])
+                    _check_text(each, arguments[each.name])
                 if has_session:
                     shared_options = {each.name: arguments.pop(each.name) for each in shared}
                     function(open_session(**shared_options, requires_broker=requires_broker), **arguments)
@@ -65,16 +67,19 @@ def command(
     return add
 
 
-def _require_text(value: Any) -> None:
-    for each in value if isinstance(value, list) else [value]:
-        if isinstance(each, str) and not is_text(each):
-            raise typer.BadParameter(f"{os.fsencode(each)!r} is not valid UTF-8")
-
-
-def _is_path(parameter: inspect.Parameter) -> bool:
-    """Return whether the values are paths, which may contain any bytes."""
+def _check_text(parameter: inspect.Parameter, value: Any) -> None:
+    """Reject text that no request can contain. Paths may contain any bytes, and parts of records may be long."""
     metavars = [str(getattr(each, "metavar", "")) for each in get_args(parameter.annotation)]
-    return any(each.startswith(_PATH_METAVARS) for each in metavars)
+    if any(each.startswith(_PATH_METAVARS) for each in metavars):
+        return
+    is_record = "TEXT" in metavars or parameter.name == "header"
+    for each in value if isinstance(value, list) else [value]:
+        if not isinstance(each, str):
+            continue
+        if not is_text(each):
+            raise typer.BadParameter(f"{os.fsencode(each)!r} is not valid UTF-8")
+        if not is_record and len(each.encode()) > TEXT_BYTES_MAX:
+            raise typer.BadParameter(f"{each[:20]}... is longer than {TEXT_BYTES_MAX} bytes")
 
 
 def _shared_parameters(json_help: str) -> list[inspect.Parameter]:
@@ -115,6 +120,7 @@ def _shared_parameters(json_help: str) -> list[inspect.Parameter]:
             "--timeout",
             metavar="SECONDS",
             min=0.1,
+            max=TIMEOUT_SECONDS_MAX,
             rich_help_panel=_PANEL,
             help="Time limit for a response or a delivery, retries included.",
         ),

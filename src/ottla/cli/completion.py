@@ -5,12 +5,12 @@ Without a broker that responds within a second, no names are offered.
 
 from collections.abc import Callable
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ottla.cli.command import command
-from ottla.cli.errors import CliError
 from ottla.cli.main import COMPLETION_VARIABLE
 from ottla.cli.session import open_session
 
@@ -21,15 +21,21 @@ COMPLETION_SECONDS_MAX = 1.0
 
 
 def _names(context: typer.Context, incomplete: str, list_names: "Callable[[Admin], list[str]]") -> list[str]:
-    from ottla.client.errors import ClientError
-
-    typed = {name: context.params.get(name) for name in ("bootstrap", "client_config", "profile")}
+    typed = {name: context.params.get(name) for name in ("bootstrap", "profile")}
+    file = context.params.get("client_config")
     try:
-        session = open_session(**typed, timeout=COMPLETION_SECONDS_MAX, is_json=False)  # type: ignore[arg-type]
+        session = open_session(
+            **typed, client_config=Path(file) if file else None, timeout=COMPLETION_SECONDS_MAX, is_json=False
+        )
         with session.admin() as admin:
             return [name for name in list_names(admin) if name.startswith(incomplete)]
-    except (CliError, ClientError, OSError):
-        return []  # an error message would garble the line being typed
+    except Exception:  # an error message would garble the line being typed
+        return []
+
+
+def complete_from(*values: str) -> "Callable[[str], list[str]]":
+    """Return a completion of fixed values."""
+    return lambda incomplete: [value for value in values if value.startswith(incomplete)]
 
 
 def topic_names(context: typer.Context, incomplete: str) -> list[str]:

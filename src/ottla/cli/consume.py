@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ottla.cli.command import command
-from ottla.cli.completion import group_names
+from ottla.cli.completion import complete_from, group_names
 from ottla.cli.errors import CliError, require_topics
 from ottla.cli.options import Partitions, Topics, drop_none, parse_time_ms
 from ottla.cli.output import ProgressBar, print_note
@@ -43,7 +43,11 @@ RecordsMax = Annotated[int | None, typer.Option("--max", "-n", min=1, metavar="N
 GroupOption = Annotated[
     str | None,
     typer.Option(
-        "--group", "-g", autocompletion=group_names, help="Consume as a member of this group and commit offsets."
+        "--group",
+        "-g",
+        metavar="GROUP",
+        autocompletion=group_names,
+        help="Consume as a member of this group and commit offsets.",
     ),
 ]
 Format = Annotated[
@@ -65,7 +69,12 @@ Null = Annotated[
 ]
 Isolation = Annotated[
     str | None,
-    typer.Option(metavar="LEVEL", help="read_uncommitted or read_committed.", show_default="read_uncommitted"),
+    typer.Option(
+        metavar="LEVEL",
+        autocompletion=complete_from("read_uncommitted", "read_committed"),
+        help="read_uncommitted or read_committed.",
+        show_default="read_uncommitted",
+    ),
 ]
 
 

@@ -7,7 +7,7 @@ import typer
 
 from ottla.cli.command import JSON_HELP, command
 from ottla.cli.errors import CliError
-from ottla.cli.output import ProgressBar, print_json, print_note, print_table
+from ottla.cli.output import ProgressBar, count_text, print_json, print_note, print_table
 from ottla.cli.usage import new_group
 
 app = new_group("Inspect data directories. Files are only read, so the node may be running.")
@@ -43,7 +43,7 @@ def dump(
     corrupt = 0
     for file in find_log_files(paths):
         if not is_json:
-            print(f"{file.path} ({file.file_type.value}, {file.size:,} bytes)")
+            print(f"{file.path} ({file.file_type.value}, {count_text(file.size, 'byte')})")
         try:
             for entry in log_dump.dump(file, with_records=records):
                 if is_json:
@@ -56,7 +56,9 @@ def dump(
             corrupt += 1
             print_note(f"{file.path}: {error}")
     if corrupt:
-        raise CliError(f"could not read {corrupt} files to the end", "Run `ottla log verify` to see what is wrong.")
+        raise CliError(
+            f"could not read {count_text(corrupt, 'file')} to the end", "Run `ottla log verify` to see what is wrong."
+        )
 
 
 @command(app, "verify")
@@ -83,8 +85,9 @@ def verify(paths: Paths, is_json: Json = False) -> None:
         for problem in result.problems:
             print(f"{problem.path}:{f' at {problem.position}:' if problem.position >= 0 else ''} {problem.text}")
         print(
-            f"{result.files:,} files, {result.batches:,} batches, {result.records:,} records: "
-            f"{len(result.problems) or 'no'} problem{'' if len(result.problems) == 1 else 's'}"
+            f"{count_text(result.files, 'file')}, {count_text(result.batches, 'batch')}, "
+            f"{count_text(result.records, 'record')}: "
+            f"{count_text(len(result.problems), 'problem') if result.problems else 'no problems'}"
         )
     if result.problems:
         raise typer.Exit(1)
@@ -104,7 +107,7 @@ def stats(
     "records", ...}.
     """
     from ottla.cli.log_files import FileType, find_log_files
-    from ottla.cli.log_stats import by_topic, gather
+    from ottla.cli.log_stats import by_topic, gather, stats_table
 
     files = find_log_files(paths)
     with ProgressBar("stats", sum(file.size for file in files if file.file_type is FileType.SEGMENT)) as bar:
@@ -114,21 +117,10 @@ def stats(
     if is_json:
         print_json({"topics": topics, "partitions": documents})
         return
-    columns = [
-        "name",
-        "segments",
-        "log_bytes",
-        "batches",
-        "records",
-        "batch_bytes_average",
-        "seconds",
-        "records_per_second",
-    ]
-    if not quick:
-        columns += ["compression_ratio", "distinct_keys", "tombstones"]
-    headings = [column.replace("_", " ").upper() for column in columns]
-    print_table(headings, [[each[column] for column in columns] for each in documents])
-    print_table(headings, [[each[column] for column in columns] for each in topics], title="by topic")
+    columns, rows = stats_table(documents, with_records=not quick)
+    print_table(columns, rows)
+    columns, rows = stats_table(topics, with_records=not quick)
+    print_table(columns, rows, title="by topic")
 
 
 def _bytes_counter(bar: ProgressBar) -> Any:

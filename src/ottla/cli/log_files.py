@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 WORK_SUFFIXES = (".deleted", ".cleaned", ".swap", ".tmp")
 """Suffixes of files that are being created or deleted."""
+DELETED_DIRECTORY_SUFFIX = "-delete"
+"""Suffix of a partition's directory while its files are being deleted."""
 OFFSET_FILES = (
     "recovery-point-offset-checkpoint",
     "log-start-offset-checkpoint",
@@ -80,7 +82,7 @@ def file_type_of(path: str) -> FileType | None:
 
 
 def find_log_files(paths: Iterable[str]) -> list[LogFile]:
-    """Return the known files at the paths and below, in order. Temporary and deleted files must be named explicitly."""
+    """Return the known files at the paths and below, in order. Temporary and deleted ones must be named explicitly."""
     found: dict[str, FileType] = {}
     for path in paths:
         if not os.path.exists(path):
@@ -96,7 +98,7 @@ def find_log_files(paths: Iterable[str]) -> list[LogFile]:
             found[os.path.normpath(path)] = file_type
             continue
         for directory, below, names in os.walk(path):
-            below.sort()
+            below[:] = sorted(name for name in below if not name.endswith(DELETED_DIRECTORY_SUFFIX))
             for name in sorted(names):
                 file_type = None if name.endswith(WORK_SUFFIXES) else file_type_of(name)
                 if file_type is not None:

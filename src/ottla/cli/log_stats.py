@@ -164,3 +164,59 @@ def by_topic(partitions: Iterable[PartitionStats]) -> list[PartitionStats]:
         topic = stats.name.rpartition("-")[0] or stats.name
         topics.setdefault(topic, PartitionStats(topic)).merge(stats)
     return list(topics.values())
+
+
+def stats_table(documents: Iterable[dict[str, Any]], *, with_records: bool) -> tuple[list[str], list[list[Any]]]:
+    """Return the headings and rows of a table for people: rounded figures, and one row for a topic's empty partitions."""
+    columns = ["name", "segments", "size", "records", "batch", "span", "rec/s"]
+    columns += ["ratio", "keys"] if with_records else []
+    rows: dict[str, list[Any]] = {}
+    empty: dict[str, int] = {}
+    for each in documents:
+        topic = each["name"].rpartition("-")[0]
+        if not each["batches"] and topic:
+            empty[topic] = empty.get(topic, 0) + 1
+            name = f"{topic} ({empty[topic]} empty)" if empty[topic] > 1 else each["name"]
+            rows[f"{topic} empty"] = [name, *[None] * (len(columns) - 1)]
+            continue
+        rate, seconds, batch = each["records_per_second"], each["seconds"], each["batch_bytes_average"]
+        row = [each["name"], each["segments"], _size(each["log_bytes"]), _count(each["records"])]
+        row += [_size(batch), _span(seconds), None if rate is None else _count(rate) if rate >= 10 else f"{rate:.2f}"]
+        if with_records:
+            ratio = each["compression_ratio"]
+            keys = f"{_count(each['distinct_keys'])}{'' if each['is_distinct_keys_exact'] else '+'}"
+            row += [None if ratio is None else f"{ratio:.1f}", keys]
+        rows[each["name"]] = row
+    return columns, list(rows.values())
+
+
+def _count(count: float) -> str:
+    """Return a number with up to five digits, or with three and a unit."""
+    if count < 100_000:
+        return f"{count:.0f}"
+    return (
+        f"{count / 1e3:.3g} k"
+        if count < 999_500
+        else f"{count / 1e6:,.3g} M"
+        if count < 1e9
+        else f"{count / 1e9:,.4g} G"
+    )
+
+
+def _size(size: float | None) -> str | None:
+    """Return a number of bytes with three digits: `512 B`, `1.25 MB`."""
+    if size is None:
+        return None
+    for unit in ("B", "kB", "MB", "GB"):
+        if size < 1000:
+            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.3g} {unit}"
+        size /= 1000
+    return f"{size:.3g} TB"
+
+
+def _span(seconds: float) -> str:
+    """Return a duration in its largest unit: `0.7 s`, `25 min`, `36 h`, `90 d`."""
+    for unit, length, below in (("s", 1, 120), ("min", 60, 7200), ("h", 3600, 172_800)):
+        if seconds < below:
+            return f"{seconds / length:.3g} {unit}"
+    return f"{seconds / 86_400:,.0f} d"

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ottla.cli.completion import group_names, topic_names
+from ottla.cli.completion import complete_from, group_names, topic_names
 from ottla.cli.errors import CliError
 
 Topic = Annotated[str, typer.Argument(metavar="TOPIC", autocompletion=topic_names, help="Topic name.")]
@@ -21,12 +21,19 @@ Configs = Annotated[
     list[str] | None, typer.Option("--config", "-c", metavar="NAME=VALUE", help="A config; repeatable.")
 ]
 Compression = Annotated[
-    str | None, typer.Option(metavar="CODEC", help="none, gzip, snappy, lz4 or zstd.", show_default="none")
+    str | None,
+    typer.Option(
+        metavar="CODEC",
+        autocompletion=complete_from("none", "gzip", "snappy", "lz4", "zstd"),
+        help="none, gzip, snappy, lz4 or zstd.",
+        show_default="none",
+    ),
 ]
 Acks = Annotated[
     str | None,
     typer.Option(
         metavar="ACKS",
+        autocompletion=complete_from("all", "1", "0"),
         help="Required acknowledgements: all (in-sync replicas), 1 (leader only) or 0 (none).",
         show_default="all",
     ),
@@ -69,14 +76,21 @@ def parse_assignments(texts: Sequence[str] | None) -> dict[str, str]:
 
 
 def confirm_or_fail(question: str, *, is_given: bool) -> None:
-    """Ask for confirmation unless `--yes` is given. Raises `CliError` if denied, or without a terminal."""
+    """Ask for confirmation unless `--yes` is given. Raises `CliError` if denied or without a terminal; Ctrl-C is Ctrl-C."""
     if is_given:
         return
     if not sys.stdin.isatty():
         raise CliError(
             f'cannot confirm "{question.rstrip("?")}": stdin is not a terminal', "Pass --yes to skip the question."
         )
-    if not typer.confirm(question, err=True):
+    answer = ""
+    while answer not in ("y", "yes", "n", "no"):
+        print(f"{question} [y/N]: ", end="", file=sys.stderr, flush=True)
+        line = sys.stdin.readline()
+        if not line.endswith("\n"):
+            print(file=sys.stderr)  # Ctrl-D
+        answer = line.strip().lower() or "no"
+    if answer.startswith("n"):
         raise CliError("aborted; nothing was changed")
 
 

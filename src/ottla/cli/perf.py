@@ -11,7 +11,7 @@ import typer
 from ottla.cli.command import command
 from ottla.cli.errors import CliError, require_topics
 from ottla.cli.options import Acks, Compression, Linger, Topic, drop_none
-from ottla.cli.output import ProgressBar, print_json
+from ottla.cli.output import ProgressBar, count_text, print_json
 from ottla.cli.session import Session
 from ottla.cli.topic import offsets
 from ottla.cli.usage import new_group
@@ -26,8 +26,11 @@ app = new_group("Measure throughput and latency.")
 
 PERCENTILES = {"p50": 50.0, "p95": 95.0, "p99": 99.0, "p99_9": 99.9}
 MEGABYTE = 1 << 20
+SIZE_BYTES_MAX = 100 << 20
 Records = Annotated[int, typer.Option("--records", "-n", min=1, metavar="N", help="Number of records.")]
-Size = Annotated[int, typer.Option("--size", "-s", min=0, metavar="BYTES", help="Size of each value.")]
+Size = Annotated[
+    int, typer.Option("--size", "-s", min=0, max=SIZE_BYTES_MAX, metavar="BYTES", help="Size of each value.")
+]
 SAMPLES_MAX = 10_000
 """Upper limit of records whose latency is measured, spread evenly: measuring every record would slow the producer."""
 PAYLOADS = 16
@@ -69,7 +72,8 @@ def print_result(document: dict[str, Any], *, is_json: bool) -> None:
         return
     if "records_per_second" in document:
         print(
-            f"{document['records']:,} records, {document['bytes'] / MEGABYTE:,.1f} MB in {document['seconds']:,.2f} s: "
+            f"{count_text(document['records'], 'record')}, {document['bytes'] / MEGABYTE:,.1f} MB "
+            f"in {document['seconds']:,.2f} s: "
             f"{document['records_per_second']:,.0f} records/s, {document['mb_per_second']:,.2f} MB/s"
         )
     if document.get("latency_ms"):

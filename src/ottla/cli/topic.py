@@ -8,7 +8,7 @@ from ottla.cli.command import command
 from ottla.cli.config import change_configs
 from ottla.cli.errors import CliError, require_topics
 from ottla.cli.options import Configs, DryRun, Topic, Topics, Yes, confirm_or_fail, parse_assignments
-from ottla.cli.output import print_json, print_table
+from ottla.cli.output import count_text, print_json, print_table
 from ottla.cli.session import Session
 from ottla.cli.usage import new_group
 
@@ -28,6 +28,7 @@ PartitionCount = Annotated[
         "--partitions",
         "-p",
         min=1,
+        max=2147483647,
         metavar="N",
         help="Number of partitions.",
         show_default="the broker's num.partitions",
@@ -39,6 +40,7 @@ ReplicationFactor = Annotated[
         "--replication-factor",
         "-r",
         min=1,
+        max=32767,
         metavar="N",
         help="Replication factor.",
         show_default="the broker's default.replication.factor",
@@ -105,7 +107,7 @@ def create(
         if name in created:
             count = created[name].partitions
             verb = "can be created" if dry_run else "created"
-            print(f"{name}: {verb}" + (f", {count} partition{'s' if count != 1 else ''}" if count > 0 else ""))
+            print(f"{name}: {verb}" + (f", {count_text(count, 'partition')}" if count > 0 else ""))
         else:
             print(f"{name}: already exists")
 
@@ -225,7 +227,8 @@ def alter(
     session: Session,
     name: Topic,
     partitions: Annotated[
-        int | None, typer.Option("--partitions", "-p", min=1, metavar="N", help="New number of partitions.")
+        int | None,
+        typer.Option("--partitions", "-p", min=1, max=2147483647, metavar="N", help="New number of partitions."),
     ] = None,
     configs: Configs = None,
     unset: Annotated[
@@ -252,7 +255,7 @@ def alter(
         if partitions is not None and partitions != present:
             if partitions < present:
                 raise CliError(
-                    f"{name} has {present} partitions; the number cannot be reduced to {partitions}",
+                    f"{name} has {count_text(present, 'partition')}; the number cannot be reduced to {partitions}",
                     "Create a new topic and copy the records.",
                 )
             if not dry_run and _has_keys(session, admin, topic):
@@ -274,7 +277,7 @@ def _print_result(
         print_json({"name": name, "partitions": partitions, "configs": changes})
         return
     configs = [f"{key}={value}" if value is not None else f"{key} unset" for key, value in changes.items()]
-    print(f"{name}: {'valid: ' if is_dry_run else ''}{', '.join([f'{partitions} partitions', *configs])}")
+    print(f"{name}: {'valid: ' if is_dry_run else ''}{', '.join([count_text(partitions, 'partition'), *configs])}")
 
 
 def _has_keys(session: Session, admin: "Admin", topic: "TopicDescription") -> bool:
@@ -314,7 +317,7 @@ def delete(
     yes: Yes = False,
     if_exists: Annotated[bool, typer.Option("--if-exists", help="Do not fail if a topic does not exist.")] = False,
 ) -> None:
-    """Delete topics and all their records.
+    """Delete topics and all their records. Internal topics take a second confirmation; --yes gives both.
 
     JSON: a list of the deleted names.
     """
@@ -324,8 +327,14 @@ def delete(
             existing = admin.list_topics(include_internal=True)
             to_delete = [name for name in to_delete if name in existing]
         if to_delete:
-            require_topics(admin, to_delete)
+            described = require_topics(admin, to_delete)
             confirm_or_fail(f"Delete {', '.join(to_delete)} with all records?", is_given=yes)
+            internal = [name for name, topic in described.items() if topic.is_internal]
+            if internal:
+                confirm_or_fail(
+                    f"{', '.join(internal)} is internal: groups lose their committed offsets. Delete it all the same?",
+                    is_given=yes,
+                )
             admin.delete_topics(to_delete)
     if session.is_json:
         print_json(to_delete)

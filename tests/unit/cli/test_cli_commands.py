@@ -225,6 +225,9 @@ class TestCompletion:
             ("ottla group re", ["reset-offsets"]),
             ("ottla topic list --boot", ["--bootstrap"]),
             ("ottla config describe cl", ["client-metrics"]),
+            ("ottla produce x --compression l", ["lz4"]),
+            ("ottla produce x --acks a", ["all"]),
+            ("ottla consume x --isolation read_c", ["read_committed"]),
         ],
     )
     def test_commands_and_options_are_completed(self, line: str, offered: list[str]) -> None:
@@ -234,6 +237,24 @@ class TestCompletion:
         ottla_session_broker.create_topic(f"{name}-a", 1)
         ottla_session_broker.create_topic(f"{name}-b", 1)
         assert complete(f"ottla topic describe {name}", ottla_session_broker.bootstrap) == [f"{name}-a", f"{name}-b"]
+
+    def test_consume_and_produce_complete_topics_and_groups(self, ottla_session_broker: Broker, name: str) -> None:
+        bootstrap = ottla_session_broker.bootstrap
+        assert main(["produce", name, "--value", "x", "--bootstrap", bootstrap]) == 0
+        assert main(["consume", name, "--group", f"{name}-group", "--bootstrap", bootstrap]) == 0
+        for line in (f"consume {name}", f"consume {name} {name}", f"produce {name}", f"consume --follow {name}"):
+            assert complete(f"ottla {line}", bootstrap) == [name], line
+        for line in (f"consume --group {name}", f"consume {name} -g {name}", f"consume {name} --keys --group {name}"):
+            assert complete(f"ottla {line}", bootstrap) == [f"{name}-group"], line
+        assert complete(f"ottla consume -b {bootstrap} {name}", "127.0.0.1:1") == [name]
+
+    def test_topic_names_come_from_the_broker_of_the_config_file(
+        self, ottla_session_broker: Broker, name: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        ottla_session_broker.create_topic(name, 1)
+        file = tmp_path / "client.properties"
+        file.write_text(f"bootstrap.servers={ottla_session_broker.bootstrap}\n")
+        assert complete(f"ottla consume --client-config {file} {name}", "") == [name]
 
     def test_no_names_without_a_broker(self) -> None:
         assert complete("ottla topic describe x", "127.0.0.1:1") == []
@@ -307,8 +328,11 @@ class Terminal:
         os.close(other)
         self.output = ""
 
-    def read_until(self, text: str) -> None:
-        while text not in self.output:
+    def type(self, text: str) -> None:
+        os.write(self._own, text.encode())
+
+    def read_until(self, text: str, *, count: int = 1) -> None:
+        while self.output.count(text) < count:
             self.output += os.read(self._own, 65536).decode()
 
     def read_to_end(self) -> int:
@@ -325,6 +349,31 @@ class Terminal:
 
 
 class TestOnATerminal:
+    def test_ctrl_c_at_a_question(self, ottla_session_broker: Broker, name: str) -> None:
+        ottla_session_broker.create_topic(name, 1)
+        terminal = Terminal("topic", "delete", name, bootstrap=ottla_session_broker.bootstrap)
+        terminal.read_until(f"Delete {name} with all records? [y/N]: ")
+        terminal.process.send_signal(signal.SIGINT)
+        assert terminal.read_to_end() == 130
+        assert "Traceback" not in terminal.output
+        assert main(["topic", "describe", name, "--bootstrap", ottla_session_broker.bootstrap]) == 0
+
+    @pytest.mark.parametrize(
+        ("answers", "code"), [(["y", "n"], 1), (["maybe", "no"], 1), (["\x04"], 1), (["y", "Yes"], 0)]
+    )
+    def test_internal_topics_take_two_confirmations(self, answers: list[str], code: int, name: str) -> None:
+        with Broker() as broker:
+            assert main(["produce", name, "--value", "x", "--bootstrap", broker.bootstrap]) == 0
+            assert main(["consume", name, "--group", name, "--bootstrap", broker.bootstrap]) == 0
+            terminal = Terminal("topic", "delete", "__consumer_offsets", bootstrap=broker.bootstrap)
+            for number, answer in enumerate(answers, start=1):
+                terminal.read_until("[y/N]: ", count=number)
+                terminal.type(answer if answer == "\x04" else f"{answer}\n")
+            assert terminal.read_to_end() == code
+            assert ("groups lose their committed offsets" in terminal.output) == (answers[0] == "y")
+            listed = ["topic", "describe", "__consumer_offsets", "--bootstrap", broker.bootstrap]
+            assert main(listed) == (1 if code == 0 else 0)
+
     def test_tables_are_colored(self, ottla_session_broker: Broker, name: str) -> None:
         ottla_session_broker.create_topic(name, 1)
         terminal = Terminal("topic", "list", bootstrap=ottla_session_broker.bootstrap)

@@ -1,8 +1,10 @@
 """`ottla log`: dump, stats, and verify, which finds every kind of damage and reports its position."""
 
+import io
 import json
 import struct
 from collections.abc import Callable
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,8 @@ import pytest
 
 from ottla.base.ids import Uuid
 from ottla.cli.app import run
+from ottla.cli.log_stats import PartitionStats, stats_table
+from ottla.cli.output import print_table
 from ottla.io.disk import RealDisk
 from ottla.log.config import LogConfig
 from ottla.log.partition_log import PartitionLog
@@ -274,7 +278,41 @@ def test_text_output(partition: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert run(["log", "dump", "--records", str(partition / f"{NAME}.log")]) == 0
     assert '    offset=1 timestamp=1001 key="k1" value="' in capsys.readouterr().out
     assert run(["log", "stats", str(partition)]) == 0
-    assert capsys.readouterr().out.startswith("NAME")
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert " ".join(lines[0]) == "name segments size records batch span rec/s ratio keys"
+    size = sum(path.stat().st_size for path in partition.glob("*.log"))
+    assert lines[1][:7] == [
+        "orders-0",
+        str(len(list(partition.glob("*.log")))),
+        str(size),
+        "B",
+        "16",
+        f"{size / 8:.0f}",
+        "B",
+    ]
+    assert lines[1][7:10] == ["0.701", "s", "23"]
+
+
+def test_stats_table_is_narrow_and_has_one_row_for_empty_partitions() -> None:
+    full = PartitionStats("payments.transactions.v2-11")
+    full.segments, full.log_bytes, full.batches, full.records = 1024, 1 << 40, 99_999_999, 1 << 31
+    full.first_timestamp, full.last_timestamp = 0, 90 * 86_400_000
+    full.stored_bytes, full.plain_bytes, full.tombstones = 1, 25, 12_345
+    full.keys = dict.fromkeys(range(10_000))
+    every = [full, *(PartitionStats(f"__consumer_offsets-{index}") for index in range(50)), PartitionStats("orders-0")]
+    columns, rows = stats_table([each.document(with_records=True) for each in every], with_records=True)
+    assert [row[0] for row in rows] == ["payments.transactions.v2-11", "__consumer_offsets (50 empty)", "orders-0"]
+    assert rows[0][1:] == [1024, "1.1 TB", "2.147 G", "11 kB", "90 d", "276", "25.0", "10000"]
+    with redirect_stdout(io.StringIO()) as output:
+        print_table(columns, rows)
+    assert max(len(line) for line in output.getvalue().splitlines()) <= 100
+
+
+def test_deleted_partitions_are_skipped_unless_named(partition: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    deleted = partition.rename(partition.with_name("orders-0.0123456789abcdef-delete"))
+    assert run(["log", "stats", str(partition.parent)]) == 1
+    assert "no broker files found" in capsys.readouterr().err
+    assert run(["log", "stats", str(deleted)]) == 0
 
 
 @pytest.mark.parametrize(

@@ -123,6 +123,6 @@ def test_recovery_reports_progress_and_truncation(tmp_path: Path, caplog: pytest
     size = (tmp_path / "t-0" / f"{0:020d}.log").stat().st_size
     assert seen[-1] == RecoveryProgress(3, 3, 3 * size + 4)
     messages = [record.getMessage() for record in caplog.records]
-    assert messages[0] == "unclean shutdown detected; recovering 3 logs from their recovery points"
+    assert messages[0] == "unclean shutdown detected; recovering 3 logs from the recovery points"
     assert messages[1] == f"truncated 4 bytes of incomplete batches from {tmp_path}/t-1; log end offset is now 1"
     assert messages[2].startswith("recovered 3 logs, read ")
