@@ -21,11 +21,14 @@ COMPLETION_SECONDS_MAX = 1.0
 
 
 def _names(context: typer.Context, incomplete: str, list_names: "Callable[[Admin], list[str]]") -> list[str]:
-    typed = {name: context.params.get(name) for name in ("bootstrap", "profile")}
     file = context.params.get("client_config")
     try:
         session = open_session(
-            **typed, client_config=Path(file) if file else None, timeout=COMPLETION_SECONDS_MAX, is_json=False
+            bootstrap=context.params.get("bootstrap"),
+            profile=context.params.get("profile"),
+            client_config=Path(file) if file else None,
+            timeout=COMPLETION_SECONDS_MAX,
+            is_json=False,
         )
         with session.admin() as admin:
             return [name for name in list_names(admin) if name.startswith(incomplete)]

@@ -167,7 +167,7 @@ def by_topic(partitions: Iterable[PartitionStats]) -> list[PartitionStats]:
 
 
 def stats_table(documents: Iterable[dict[str, Any]], *, with_records: bool) -> tuple[list[str], list[list[Any]]]:
-    """Return the headings and rows of a table for people: rounded figures, and one row for a topic's empty partitions."""
+    """Return the headings and rows of a table: rounded figures, and one row for a topic's empty partitions."""
     columns = ["name", "segments", "size", "records", "batch", "span", "rec/s"]
     columns += ["ratio", "keys"] if with_records else []
     rows: dict[str, list[Any]] = {}

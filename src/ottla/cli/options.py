@@ -76,7 +76,7 @@ def parse_assignments(texts: Sequence[str] | None) -> dict[str, str]:
 
 
 def confirm_or_fail(question: str, *, is_given: bool) -> None:
-    """Ask for confirmation unless `--yes` is given. Raises `CliError` if denied or without a terminal; Ctrl-C is Ctrl-C."""
+    """Ask for confirmation unless `--yes` is given. Raises `CliError` if denied, or without a terminal."""
     if is_given:
         return
     if not sys.stdin.isatty():

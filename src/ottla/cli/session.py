@@ -88,7 +88,7 @@ def open_session(
     if client_config is not None:
         configs = read_configs(client_config)
     elif profile is not None or os.environ.get(PROFILE_VARIABLE):
-        configs = read_profile(profile or os.environ[PROFILE_VARIABLE])
+        configs = read_profile(os.environ[PROFILE_VARIABLE] if profile is None else profile)
     variable = os.environ.get(BOOTSTRAP_VARIABLE)
     own = configs.get("bootstrap.servers")
     # A profile that an option names is more specific than a variable.

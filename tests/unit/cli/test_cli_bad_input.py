@@ -172,8 +172,8 @@ EXPECTED = {
     "log stats \udcff": (1, "ottla: \\udcff: no such file or directory\n"),
     "consume orders --from \x1b[31m": (
         2,
-        "ottla: '\\x1b[31m' is not a time: use 2026-01-31T12:00:00Z, @ and epoch milliseconds, or a duration such as 15m "
-        "for 15 minutes ago\n       see: ottla consume --help\n",
+        "ottla: '\\x1b[31m' is not a time: use 2026-01-31T12:00:00Z, @ and epoch milliseconds, or a duration such "
+        "as 15m for 15 minutes ago\n       see: ottla consume --help\n",
     ),
 }
 

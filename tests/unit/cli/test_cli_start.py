@@ -283,8 +283,8 @@ def test_kafka_config_file_and_notes_about_unsupported_configs(tmp_path: pathlib
             0,
             "Note: CONTROLLER://:9093 is not opened: a single-node cluster needs no controller listener.\n"
             "Note: configs that have no effect: num.io.threads.\n"
-            f"Note: PLAINTEXT://:{port} accepts clients from other machines but advertises localhost, which they cannot "
-            "reach; set --advertise or advertised.listeners.\n",
+            f"Note: PLAINTEXT://:{port} accepts clients from other machines but advertises localhost, which they "
+            "cannot reach; set --advertise or advertised.listeners.\n",
         )
 
 
