@@ -196,7 +196,8 @@ def run(broker_types: Sequence[type[BrokerProcess]], run_size: RunSize, log: Log
     for name, measurements in medians[str(IN_FLIGHT)].items():
         log(
             f"{name}: {measurements['per_second']:,.0f} commits/s, CPU {measurements['cpu_us']:.0f} µs; "
-            f"rebalance of {MEMBERS} members {rebalance[name]:,.0f} ms; {run_size.loaded_groups:,} groups loaded in {loading[name][0]:.2f} s"
+            f"rebalance of {MEMBERS} members {rebalance[name]:,.0f} ms; "
+            f"{run_size.loaded_groups:,} groups loaded in {loading[name][0]:.2f} s"
         )
     return report(medians, rebalance, loading, run_size)
 

@@ -19,7 +19,7 @@ def written(broker: Broker, get_client: Callable[[str], Client], topic_names: Ca
     """A topic written by every available client, each with another codec, and its records."""
     topic = topic_names()
     create_topic(broker.bootstrap, topic, PARTITIONS, {})
-    held: dict[int, list[Sent]] = {partition: [] for partition in range(PARTITIONS)}
+    written_records: dict[int, list[Sent]] = {partition: [] for partition in range(PARTITIONS)}
     for name, codec in zip(CLIENTS, CODECS, strict=True):
         try:
             client = get_client(name)
@@ -28,8 +28,8 @@ def written(broker: Broker, get_client: Callable[[str], Client], topic_names: Ca
         records = [record for record in contents_corpus(PARTITIONS) if client.can_send(record)]
         client.produce(broker.bootstrap, topic, records, codec=codec)
         for record in records:
-            held[record.partition].append(record)
-    yield topic, held
+            written_records[record.partition].append(record)
+    yield topic, written_records
     delete_topics(broker.bootstrap, [topic])
 
 
@@ -43,13 +43,16 @@ def comparable(record: Read | Sent, *, blurred: bool) -> tuple[object, ...]:
 
 
 def test_clients_read_each_others_records(broker: Broker, client: Client, written: Held) -> None:
-    topic, held = written
-    ends = {partition: len(records) for partition, records in held.items()}
+    topic, written_records = written
+    ends = {partition: len(records) for partition, records in written_records.items()}
     found = by_partition(client.consume(broker.bootstrap, topic, dict.fromkeys(ends, 0), ends))
     blurred = client.name == "kcat"
     assert {
         partition: [comparable(record, blurred=blurred) for record in read] for partition, read in found.items()
-    } == {partition: [comparable(record, blurred=blurred) for record in records] for partition, records in held.items()}
+    } == {
+        partition: [comparable(record, blurred=blurred) for record in records]
+        for partition, records in written_records.items()
+    }
     assert {partition: [record.offset for record in read] for partition, read in found.items()} == {
         partition: list(range(end)) for partition, end in ends.items()
     }

@@ -391,7 +391,7 @@ async def split_partitions(broker, topic, group, strategy, *, ottla_first, make,
     assert both == [(topic, index) for index in range(4)]
 
 
-@pytest.mark.parametrize("ottla_first", [True, False], ids=["ours leads", "theirs leads"])
+@pytest.mark.parametrize("ottla_first", [True, False], ids=["ottla leads", "other leads"])
 @pytest.mark.parametrize("strategy", ["range", "roundrobin", "sticky"])
 async def test_group_with_kafka_python(broker, make_topic, new_name, strategy, ottla_first):
     """Either member may be the leader and must read the other's subscription."""
@@ -431,7 +431,7 @@ async def test_group_with_kafka_python(broker, make_topic, new_name, strategy, o
     )
 
 
-@pytest.mark.parametrize("ottla_first", [True, False], ids=["ours leads", "theirs leads"])
+@pytest.mark.parametrize("ottla_first", [True, False], ids=["ottla leads", "other leads"])
 @pytest.mark.parametrize("strategy", ["range", "roundrobin", "cooperative-sticky"])
 async def test_group_with_librdkafka(broker, make_topic, new_name, strategy, ottla_first):
     from confluent_kafka import Consumer as Theirs

@@ -81,7 +81,7 @@ async def wait_until(condition, seconds=40):
         await asyncio.sleep(0.05)
 
 
-@pytest.mark.parametrize("ottla_first", [True, False], ids=["ours leads", "java leads"])
+@pytest.mark.parametrize("ottla_first", [True, False], ids=["ottla leads", "java leads"])
 @pytest.mark.parametrize("strategy", list(CLASSES))
 async def test_group_with_java(broker, make_topic, new_name, tmp_path, strategy, ottla_first):
     """Each owns half of the partitions and reads their records; in the end Ottla's consumer owns all."""

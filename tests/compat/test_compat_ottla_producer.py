@@ -255,9 +255,9 @@ def test_unreachable_bootstrap_raises():
     assert "bootstrap.servers" in str(caught.value)
 
 
-def test_silent_bootstrap_times_out():
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        port = silent.getsockname()[1]
+def test_unresponsive_bootstrap_server_times_out():
+    with socket.create_server(("127.0.0.1", 0)) as unresponsive:
+        port = unresponsive.getsockname()[1]
         settings = {"max_block_ms": 700, "socket_connection_setup_timeout_ms": 200}
         with (
             Producer(bootstrap_servers=f"127.0.0.1:{port}", **settings) as producer,

@@ -125,8 +125,8 @@ def test_producer_perf_test(run: Run, make_topic: MakeTopic, codec: str) -> None
         f"compression.type={codec}",
     )
     assert done.lines()[-1].startswith("20000 records sent")
-    held = [int(line.rsplit(":", 1)[1]) for line in run(TOOLS + "GetOffsetShell", "--topic", topic).lines()]
-    assert sum(held) == 20_000
+    end_offsets = [int(line.rsplit(":", 1)[1]) for line in run(TOOLS + "GetOffsetShell", "--topic", topic).lines()]
+    assert sum(end_offsets) == 20_000
 
 
 def test_consumer_perf_test(run: Run, make_topic: MakeTopic, api_keys: frozenset[int]) -> None:
@@ -306,8 +306,8 @@ def test_kafka_delete_records(broker: Broker, run: Run, make_topic: MakeTopic, t
     ConfluentClient().produce(broker.bootstrap, topic, [Sent(0, b"k", b"v%d" % i, (), START_MS + i) for i in range(9)])
 
     def delete(*offsets_to_delete: tuple[int, int]) -> list[str]:
-        wanted = [{"topic": topic, "partition": index, "offset": offset} for index, offset in offsets_to_delete]
-        (tmp_path / "offsets.json").write_text(json.dumps({"partitions": wanted, "version": 1}))
+        deletions = [{"topic": topic, "partition": index, "offset": offset} for index, offset in offsets_to_delete]
+        (tmp_path / "offsets.json").write_text(json.dumps({"partitions": deletions, "version": 1}))
         return sorted(
             run(TOOLS + "DeleteRecordsCommand", "--offset-json-file", str(tmp_path / "offsets.json")).lines()[2:]
         )

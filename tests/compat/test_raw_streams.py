@@ -141,18 +141,18 @@ def test_invalid_frame_size_closes_only_that_connection(broker: Broker, size: in
 
 
 INVALID_LENGTHS = {
-    "an array of 2^31 - 1 topics": header_bytes(3, 1) + struct.pack(">i", 2**31 - 1),
-    "an array of -1 topics where none may be null": header_bytes(19, 2) + struct.pack(">iib", -1, 1000, 0),
-    "an array of -2 topics where none may be null": header_bytes(19, 2) + struct.pack(">iib", -2, 1000, 0),
-    "a compact array of 2^32 - 2 topics": header_bytes(3, 9, flexible=True) + b"\xff\xff\xff\xff\x0f",
-    "a compact array whose size does not end": header_bytes(3, 9, flexible=True) + b"\xff" * 12,
-    "a string longer than the frame": header_bytes(3, 1) + struct.pack(">ih", 1, 30_000) + b"short",
-    "a negative string where none may be null": header_bytes(3, 1) + struct.pack(">ih", 1, -1),
+    "array of 2^31 - 1 topics": header_bytes(3, 1) + struct.pack(">i", 2**31 - 1),
+    "array of -1 topics, not nullable": header_bytes(19, 2) + struct.pack(">iib", -1, 1000, 0),
+    "array of -2 topics, not nullable": header_bytes(19, 2) + struct.pack(">iib", -2, 1000, 0),
+    "compact array of 2^32 - 2 topics": header_bytes(3, 9, flexible=True) + b"\xff\xff\xff\xff\x0f",
+    "compact array with an unterminated size": header_bytes(3, 9, flexible=True) + b"\xff" * 12,
+    "string longer than the frame": header_bytes(3, 1) + struct.pack(">ih", 1, 30_000) + b"short",
+    "string of length -1, not nullable": header_bytes(3, 1) + struct.pack(">ih", 1, -1),
     "2^28 tags in the header": header_bytes(3, 9) + b"\xff\xff\xff\x7f" + b"\x00\x00",
-    "a tag longer than the frame": header_bytes(3, 9) + b"\x01\x05\xff\xff\x7f",
+    "tag longer than the frame": header_bytes(3, 9) + b"\x01\x05\xff\xff\x7f",
     "records longer than the frame": header_bytes(0, 3)
     + struct.pack(">hhiihsiii", -1, -1, 1000, 1, 1, b"t", 1, 0, 2**30),
-    "a client id longer than the frame": struct.pack(">hhih", 18, 0, 1, 30_000) + b"short",
+    "client id longer than the frame": struct.pack(">hhih", 18, 0, 1, 30_000) + b"short",
 }
 
 
@@ -242,11 +242,11 @@ def test_client_that_never_reads_is_paused_or_closed(broker: Broker, ready_topic
     frame = framed(request_bytes(fetch(ready_topic, 0, partition_max_bytes=2_000_000), 12))
     with RawConnection(broker.address, receive_buffer=65_536) as deaf, RawConnection(broker.address) as other:
         deaf.socket.settimeout(0.5)
-        held = False
+        is_blocked = False
         try:
             for _ in range(200_000):
                 deaf.send_bytes(frame)
         except (TimeoutError, ConnectionClosed):
-            held = True
-        assert held
+            is_blocked = True
+        assert is_blocked
         assert other.call(ApiVersionsRequest(), 0).error_code == 0

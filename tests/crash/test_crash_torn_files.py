@@ -116,16 +116,16 @@ def empty(suffix: str) -> Callable[[Path], None]:
 NEXT = bytes(
     build_batch([Record(0, START_MS, b"k", b"61 never acknowledged" * 100)], base_offset=BATCHES, leader_epoch=0)
 )
-DAMAGES: dict[str, tuple[Callable[[Path], None], int]] = {
+CORRUPTIONS: dict[str, tuple[Callable[[Path], None], int]] = {
     "half a batch at the end": (append(NEXT[:1000]), BATCHES),
-    "half a batch's header at the end": (append(NEXT[:30]), BATCHES),
+    "half a batch header at the end": (append(NEXT[:30]), BATCHES),
     "one byte at the end": (append(b"\0"), BATCHES),
     "zeros at the end": (append(bytes(100_000)), BATCHES),
-    "junk at the end": (append(b"\x07" * 5000), BATCHES),
-    "a batch with a wrong checksum at the end": (append(NEXT[:-1] + b"?"), BATCHES),
-    "the last batch lacks a byte": (truncate_by(1), BATCHES - 1),
-    "the last batch lacks its records": (truncate_by(40_000), BATCHES - 1),
-    "a bit of the last batch is wrong": (flip_in_last_batch, BATCHES - 1),
+    "garbage at the end": (append(b"\x07" * 5000), BATCHES),
+    "batch with a wrong checksum at the end": (append(NEXT[:-1] + b"?"), BATCHES),
+    "last batch truncated by a byte": (truncate_by(1), BATCHES - 1),
+    "last batch truncated to its header": (truncate_by(40_000), BATCHES - 1),
+    "bit flipped in the last batch": (flip_in_last_batch, BATCHES - 1),
     "no offset indexes": (remove("index"), BATCHES),
     "no time indexes": (remove("timeindex"), BATCHES),
     "empty indexes": (empty("index"), BATCHES),
@@ -137,15 +137,15 @@ DAMAGES: dict[str, tuple[Callable[[Path], None], int]] = {
 }
 
 
-@pytest.mark.parametrize("damage", DAMAGES)
-def test_damaged_directory_is_repaired(start_broker: StartBroker, damage: str) -> None:
+@pytest.mark.parametrize("corruption", CORRUPTIONS)
+def test_corrupt_directory_is_repaired(start_broker: StartBroker, corruption: str) -> None:
     """The log continues after the last complete batch, for readers, writers and idempotent producers."""
     broker = start_broker()
     producer_id = fill(broker)
     directory = broker.data_dir / f"{TOPIC}-0"
     assert len(list(directory.glob("*.log"))) == 3
     broker.kill()
-    change, end = DAMAGES[damage]
+    change, end = CORRUPTIONS[corruption]
     change(directory)
     broker.start()
     wait_until_led(broker)

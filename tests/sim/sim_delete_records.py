@@ -77,17 +77,17 @@ class RecordDeleter:
         """Delete up to a random offset, or up to the high watermark."""
         crashes = self.scenario.crashes
         start, end = await self.offset(client, EARLIEST), await self.offset(client, LATEST)
-        wanted = self.random.choice((self.random.randint(start, end), -1))
-        self.requested = max(self.requested, end if wanted == -1 else wanted)
-        topic = DeleteRecordsTopic(name=TOPIC, partitions=[DeleteRecordsPartition(partition_index=0, offset=wanted)])
+        target = self.random.choice((self.random.randint(start, end), -1))
+        self.requested = max(self.requested, end if target == -1 else target)
+        topic = DeleteRecordsTopic(name=TOPIC, partitions=[DeleteRecordsPartition(partition_index=0, offset=target)])
         response = await client.call(
             DeleteRecordsRequest(topics=[topic], timeout_ms=1000), DeleteRecordsResponse, self.random.randint(0, 2)
         )
         self.scenario.expect_no_power_cut_since(crashes)
         result = response.topics[0].partitions[0]
         self.check_storage_error(result.error_code)
-        assert (result.error_code, result.low_watermark) == (0, end if wanted == -1 else wanted), (
-            wanted,
+        assert (result.error_code, result.low_watermark) == (0, end if target == -1 else target), (
+            target,
             start,
             end,
             result,
@@ -111,9 +111,9 @@ class RecordDeleter:
         end = await self.offset(client, LATEST)
         assert end >= start, (start, end)
         if start:
-            gone = await client.fetch(TOPIC, 0, start - 1, version=self.random.randint(4, 12))
-            self.check_storage_error(gone.error_code)
-            assert gone.error_code == ErrorCode.OFFSET_OUT_OF_RANGE, gone.error_code
+            deleted = await client.fetch(TOPIC, 0, start - 1, version=self.random.randint(4, 12))
+            self.check_storage_error(deleted.error_code)
+            assert deleted.error_code == ErrorCode.OFFSET_OUT_OF_RANGE, deleted.error_code
         at = start
         while at < end:
             response = await client.fetch(TOPIC, 0, at, version=self.random.randint(4, 12))

@@ -34,8 +34,8 @@ def result_of(call):
 def metadata(version, *topics):
     async def call(client):
         ids = {"known": client.topic_ids["known"]}
-        wanted = [MetadataRequestTopic(name=name, topic_id=ids.get(topic_id, topic_id)) for name, topic_id in topics]
-        response = await client.call(MetadataRequest(topics=wanted), MetadataResponse, version)
+        requested = [MetadataRequestTopic(name=name, topic_id=ids.get(topic_id, topic_id)) for name, topic_id in topics]
+        response = await client.call(MetadataRequest(topics=requested), MetadataResponse, version)
         found = [
             (topic.error_code, topic.name, topic.topic_id if topic.error_code else None) for topic in response.topics
         ]
@@ -52,7 +52,7 @@ def metadata(version, *topics):
 
 @pytest.mark.parametrize("version", [10, 11])
 def test_topic_ids_are_rejected_before_version_12(version):
-    """The whole request is rejected, with an error for each topic in request order."""
+    """The complete request is rejected, with an error for each topic in request order."""
     nothing = (0, False, -1, 0)
     assert metadata(version, ("known", NO_ID), (None, ID)) == ([(42, "known", NO_ID), (42, "", ID)], *nothing)
     assert metadata(version, (None, NO_ID), ("x", NO_ID), ("x", NO_ID)) == (

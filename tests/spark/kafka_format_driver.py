@@ -29,7 +29,7 @@ def main() -> None:
     spark = builder.getOrCreate()
     frame = spark.read.format("kafka").options(**options).load()
     rows = [shown(row) for row in frame.orderBy("topic", "partition", "offset").collect()]
-    refusal = None
+    query_error = None
     started = (
         spark.readStream.format("kafka")
         .options(**options, startingOffsets="earliest")
@@ -42,8 +42,8 @@ def main() -> None:
     try:
         started.awaitTermination()
     except Exception as error:  # any error is reported to the test
-        refusal = str(error)
-    print(json.dumps({"schema": json.loads(frame.schema.json()), "rows": rows, "refusal": refusal}))
+        query_error = str(error)
+    print(json.dumps({"schema": json.loads(frame.schema.json()), "rows": rows, "error": query_error}))
     spark.stop()
 
 

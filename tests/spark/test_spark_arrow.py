@@ -59,7 +59,7 @@ def test_responses_with_aborted_transactions_are_decoded_in_pieces(monkeypatch, 
 
     Producer 7 aborts twice and commits between and after; producer 8 always commits.
     """
-    story = [
+    scenario = [
         (7, "a"),
         (8, "b"),
         (7, "a"),
@@ -76,7 +76,7 @@ def test_responses_with_aborted_transactions_are_decoded_in_pieces(monkeypatch, 
         (8, "commit"),
     ]
     records = bytearray()
-    for offset, (producer, word) in enumerate(story):
+    for offset, (producer, word) in enumerate(scenario):
         is_marker = word in ("abort", "commit")
         key = {"abort": b"\0\0\0\0", "commit": b"\0\0\0\1"}.get(word)
         records += build_batch(
@@ -94,12 +94,12 @@ def test_responses_with_aborted_transactions_are_decoded_in_pieces(monkeypatch, 
     pieces = []
     decode = FetchedBatches.decode
     monkeypatch.setattr(FetchedBatches, "decode", lambda *arguments: pieces.append(arguments) or decode(*arguments))
-    requested = [offset for offset, (_, word) in enumerate(story) if word == "b"]
+    requested = [offset for offset, (_, word) in enumerate(scenario) if word == "b"]
     for bytes_max, count in ((1, len(requested)), (1 << 20, 1)):
         monkeypatch.setattr(arrow_batches, "DECODED_BYTES_MAX", bytes_max)
         pieces.clear()
         decoder = arrow_batches.ArrowDecoder(
-            schema, OffsetRange("t", 0, 0, len(story)), read_committed=True, check_crcs=True
+            schema, OffsetRange("t", 0, 0, len(scenario)), read_committed=True, check_crcs=True
         )
         found = [
             int(value)

@@ -70,7 +70,7 @@ def test_same_schema_and_rows_and_separate_checkpoints(peer, spark, make_topic, 
     checkpoint = str(tmp_path / "checkpoint")
     connector_offsets = run_peer(peer, options, checkpoint)
     frame = spark.read.format("ottla").options(**options).load()
-    assert connector_offsets["refusal"] is None
+    assert connector_offsets["error"] is None
     assert json.loads(frame.schema.json()) == connector_offsets["schema"]
     assert [shown(row) for row in frame.orderBy("topic", "partition", "offset").collect()] == connector_offsets["rows"]
     produce(topic, [b"new"], 1)
@@ -81,4 +81,4 @@ def test_same_schema_and_rows_and_separate_checkpoints(peer, spark, make_topic, 
     offsets_json = re.search(r"set option startingOffsets to (\S+)", str(raised.value)).group(1)
     ours = str(tmp_path / "ours")
     assert run_ours(spark, options, ours, startingOffsets=offsets_json) == [b"new"]
-    assert "@ottla" in run_peer(peer, options, ours)["refusal"]
+    assert "@ottla" in run_peer(peer, options, ours)["error"]

@@ -65,9 +65,9 @@ class KafkaPythonClient:
                 if not batches:
                     raise RuntimeError(f"{left} records missing after the timeout")
                 for messages in batches.values():
-                    kept = [_read(message) for message in messages if message.offset < end[message.partition]]
-                    found += kept
-                    left -= len(kept)
+                    included = [_read(message) for message in messages if message.offset < end[message.partition]]
+                    found += included
+                    left -= len(included)
             return found
         finally:
             consumer.close()

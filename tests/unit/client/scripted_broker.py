@@ -1,4 +1,4 @@
-"""Scripted brokers in the simulated network: leaders move, and brokers throttle, fall silent or are old."""
+"""Scripted brokers in the simulated network: leaders move, and brokers throttle, stop responding or are old."""
 
 from ottla.sim.world import World
 from ottla.wire.batches import decode_records, read_header
@@ -37,7 +37,7 @@ class ScriptedCluster:
         self.leader, self.epoch = 1, 0
         self.topic_error = 0
         self.gives_hints = True
-        self.silent = False
+        self.is_unresponsive = False
         self.throttle_ms = 0
         self.produce_errors = []
         """Error codes for the next Produce requests."""
@@ -130,7 +130,7 @@ class ScriptedConnection:
         kind = REQUESTS[key]
         cluster = self.cluster
         cluster.requests.append((self.node, kind.__name__.removesuffix("Request"), version))
-        if cluster.silent:
+        if cluster.is_unresponsive:
             return True
         if key == 18 and version > cluster.api_versions_max:
             request = ApiVersionsRequest()  # an old broker does not decode a newer version

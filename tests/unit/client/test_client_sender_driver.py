@@ -1,4 +1,4 @@
-"""The producer with scripted brokers: moving leaders, throttling, silent and old brokers."""
+"""The producer with scripted brokers: moving leaders, throttling, unresponsive and old brokers."""
 
 import asyncio
 
@@ -85,15 +85,15 @@ def test_fatal_errors_are_raised():
     assert run(scenario) == [(77, 0, 0)]
 
 
-def test_request_to_a_silent_broker_times_out_and_is_retried():
+def test_request_to_an_unresponsive_broker_times_out_and_is_retried():
     async def scenario(cluster, ports):
         async with producer(ports, request_timeout_ms=2000) as client:
             await client.send_and_wait("t", b"1")
-            cluster.silent = True
+            cluster.is_unresponsive = True
             began = asyncio.get_running_loop().time()
             future = await client.send("t", b"2")
             await asyncio.sleep(5)
-            cluster.silent = False
+            cluster.is_unresponsive = False
             await future
             return cluster.values, asyncio.get_running_loop().time() - began
 
@@ -102,11 +102,11 @@ def test_request_to_a_silent_broker_times_out_and_is_retried():
     assert 5 < seconds < 20
 
 
-def test_records_for_a_silent_broker_expire():
+def test_records_for_an_unresponsive_broker_expire():
     async def scenario(cluster, ports):
         async with producer(ports, request_timeout_ms=2000, delivery_timeout_ms=7000) as client:
             await client.send_and_wait("t", b"1")
-            cluster.silent = True
+            cluster.is_unresponsive = True
             began = asyncio.get_running_loop().time()
             with pytest.raises(
                 ClientTimeoutError, match="1 record for partition 0 of topic 't' was not delivered within 7 s"
@@ -184,7 +184,7 @@ def test_close_without_waiting_fails_records():
     async def scenario(cluster, ports):
         client = producer(ports)
         await client.send_and_wait("t", b"1")
-        cluster.silent = True
+        cluster.is_unresponsive = True
         future = await client.send("t", b"2")
         await client.close(1)
         with pytest.raises(ClientClosedError, match="closed before the record was delivered"):
@@ -198,7 +198,7 @@ def test_close_releases_sends_that_wait_for_memory():
     async def scenario(cluster, ports):
         client = producer(ports, buffer_memory=20_000, batch_size=10_000)
         await client.send_and_wait("t", b"1")
-        cluster.silent = True
+        cluster.is_unresponsive = True
         waiting = asyncio.ensure_future(fill(client))
         await asyncio.sleep(1)
         assert not waiting.done()

@@ -361,16 +361,16 @@ def test_replicas_in_offline_directory_lose_leader(new_controller: Any, new_topi
     """Only partitions in the offline directory change; repeating the request changes nothing."""
     cluster = new_controller()
     cluster.add_broker(1)
-    kept, lost = Uuid(b"k" * 16), Uuid(b"l" * 16)
+    online, lost = Uuid(b"k" * 16), Uuid(b"l" * 16)
     epoch = cluster.image.brokers[1].epoch
-    cluster.replay(Decision((BrokerRegistrationChangeRecord(1, epoch, log_dirs=[kept, lost]),)))
+    cluster.replay(Decision((BrokerRegistrationChangeRecord(1, epoch, log_dirs=[online, lost]),)))
     cluster.do(CreateTopicsRequest([CreatableTopic("a", 2, 1)]))
     topic = new_topic_id(1)
-    cluster.do(AssignReplicasToDirs(1, epoch, {(topic, 0): kept, (topic, 1): lost}))
-    assert cluster.do(UpdateOnlineDirs(1, epoch, (kept,))).records == (
-        BrokerRegistrationChangeRecord(1, epoch, log_dirs=[kept]),
+    cluster.do(AssignReplicasToDirs(1, epoch, {(topic, 0): online, (topic, 1): lost}))
+    assert cluster.do(UpdateOnlineDirs(1, epoch, (online,))).records == (
+        BrokerRegistrationChangeRecord(1, epoch, log_dirs=[online]),
         change(1, topic, isr=[], leader=-1, eligible_leader_replicas=[1], last_known_elr=[1]),
     )
     assert cluster.image.offline_replicas(cluster.image.topics_by_id[topic].partitions[1]) == [1]
     assert cluster.image.offline_replicas(cluster.image.topics_by_id[topic].partitions[0]) == []
-    assert cluster.do(UpdateOnlineDirs(1, epoch, (kept,))).records == ()
+    assert cluster.do(UpdateOnlineDirs(1, epoch, (online,))).records == ()

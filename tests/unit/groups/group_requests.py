@@ -153,7 +153,7 @@ def fetch(
     topics: tuple[str, ...] | None = ("t1",),
     stable: bool = False,
 ) -> Any:
-    wanted = (
+    requested = (
         None
         if topics is None
         else [
@@ -164,7 +164,7 @@ def fetch(
     return run.call(
         client,
         OffsetFetchRequest(
-            groups=[OffsetFetchRequestGroup(group_id=run.group(group), topics=wanted) for group in groups],
+            groups=[OffsetFetchRequestGroup(group_id=run.group(group), topics=requested) for group in groups],
             require_stable=stable,
         ),
         version,

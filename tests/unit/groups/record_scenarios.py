@@ -74,9 +74,9 @@ def written(data_dir: Path) -> Iterator[tuple[bytes, bytes | None]]:
 def main() -> None:
     host, _, port = sys.argv[1].rpartition(":")
     recorded = {}
-    wanted = sys.argv[3:]
+    selected = sys.argv[3:]
     for scenario, versions in SCENARIOS.items():
-        if wanted and scenario.__name__ not in wanted:
+        if selected and scenario.__name__ not in selected:
             continue
         for version in versions:
             backend = BrokerBackend((host, int(port)))

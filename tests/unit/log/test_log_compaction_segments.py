@@ -94,11 +94,11 @@ def test_swap_is_rejected_if_the_log_has_changed(tmp_path):
 
 def test_replaced_segments_stay_readable(tmp_path):
     log = filled(tmp_path)
-    held = log.read(0, 1 << 20, limit_offset=log.log_end_offset, min_one_message=True)
-    assert held is not None
-    before = held.file.read_at(held.position, held.size)
+    old_slice = log.read(0, 1 << 20, limit_offset=log.log_end_offset, min_one_message=True)
+    assert old_slice is not None
+    before = old_slice.file.read_at(old_slice.position, old_slice.size)
     clean(log, now_ms=NOW)
-    assert held.file.read_at(held.position, held.size) == before
+    assert old_slice.file.read_at(old_slice.position, old_slice.size) == before
     assert [record.offset for record in stored_records(log)][-3:] == [17, 18, 19]
     found = log.offset_for_timestamp(NOW)
     assert found is not None

@@ -143,13 +143,13 @@ def test_missing_index_is_rebuilt(tmp_path: Path, suffix: str, clean: bool, base
 
 
 @pytest.mark.parametrize(
-    "damage", [lambda data: data + b"\0", lambda data: data[:-3], lambda data: data[:-4] + b"\x7f\xff\xff\xff"]
+    "corruption", [lambda data: data + b"\0", lambda data: data[:-3], lambda data: data[:-4] + b"\x7f\xff\xff\xff"]
 )
-def test_invalid_index_is_rebuilt_after_a_crash(tmp_path: Path, damage: object) -> None:
+def test_invalid_index_is_rebuilt_after_a_crash(tmp_path: Path, corruption: object) -> None:
     filled(tmp_path, index_interval_bytes=200).close()
     path = tmp_path / "00000000000000000000.index"
     before = path.read_bytes()
-    path.write_bytes(damage(before))  # type: ignore[operator]
+    path.write_bytes(corruption(before))  # type: ignore[operator]
     open_log(tmp_path, clean=False, index_interval_bytes=200).close()
     assert path.read_bytes() == before
 

@@ -151,7 +151,7 @@ def test_snapshot_round_trip() -> None:
 
 
 @pytest.mark.parametrize(
-    "damage",
+    "corruption",
     [
         lambda d: d[:-1],
         lambda d: d[:3],
@@ -160,11 +160,11 @@ def test_snapshot_round_trip() -> None:
         lambda d: d + b"\0",
     ],
 )
-def test_corrupt_snapshot_is_rejected(damage: object) -> None:
+def test_corrupt_snapshot_is_rejected(corruption: object) -> None:
     producers = ProducerStateManager()
     producers.add_batch(5, 2, 10, 3, 100, NOW)
     with pytest.raises(ValueError, match="producer snapshot"):
-        ProducerStateManager().restore(damage(producers.encode()))  # type: ignore[operator]
+        ProducerStateManager().restore(corruption(producers.encode()))  # type: ignore[operator]
 
 
 def test_idle_producers_expire() -> None:

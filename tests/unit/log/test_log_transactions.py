@@ -90,15 +90,15 @@ def test_transaction_index_survives_a_restart(tmp_path: Path, clean: bool) -> No
     assert aborted(log)[-1] == [*EXPECTED[1], AbortedTransaction(7, 7, 8, 9)]
 
 
-@pytest.mark.parametrize("damage", ["missing", "torn", "wrong"])
-def test_transaction_index_is_rebuilt_after_a_crash(tmp_path: Path, damage: str) -> None:
+@pytest.mark.parametrize("corruption", ["missing", "torn", "wrong"])
+def test_transaction_index_is_rebuilt_after_a_crash(tmp_path: Path, corruption: str) -> None:
     filled(open_log(tmp_path)).close()
     path = tmp_path / f"{0:020d}.txnindex"
-    if damage == "missing":
+    if corruption == "missing":
         path.unlink()
     else:
-        path.write_bytes(path.read_bytes()[:-1] if damage == "torn" else b"\1" * 34)
-    assert aborted(open_log(tmp_path, clean=False, recovery_point=0 if damage == "missing" else 6)) == EXPECTED
+        path.write_bytes(path.read_bytes()[:-1] if corruption == "torn" else b"\1" * 34)
+    assert aborted(open_log(tmp_path, clean=False, recovery_point=0 if corruption == "missing" else 6)) == EXPECTED
 
 
 def test_open_transaction_survives_a_crash(tmp_path: Path) -> None:

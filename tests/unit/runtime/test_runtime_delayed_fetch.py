@@ -32,7 +32,7 @@ class Fetch:
 async def test_delayed_fetch_is_freed_at_once(is_lost: bool) -> None:
     partition, loop = Partition(), asyncio.get_running_loop()
     fetch = Fetch(loop, partition)
-    gone = weakref.ref(fetch)
+    reference = weakref.ref(fetch)
     (delayed,) = partition.delayed_fetches
     gc.disable()
     try:
@@ -46,6 +46,6 @@ async def test_delayed_fetch_is_freed_at_once(is_lost: bool) -> None:
         assert not partition.delayed_fetches
         del fetch, delayed
         await asyncio.sleep(0)
-        assert gone() is None
+        assert reference() is None
     finally:
         gc.enable()

@@ -36,7 +36,7 @@ class Client:
         except (asyncio.IncompleteReadError, ConnectionError):
             return None
 
-    async def ask(self, request, version):
+    async def call(self, request, version):
         response = await self.send(request_bytes(request, version, 1))
         return None if response is None else read_response(type(request), version, response)[1]
 
@@ -67,7 +67,7 @@ async def test_failing_handler_closes_only_its_connection(running, caplog, error
     assert len(caplog.records) == 1  # the others within a second are only counted
     assert caplog.records[0].exc_info[1] is error
     assert running.node._server.failed == 5
-    assert await other.ask(MetadataRequest(topics=[]), 12) is not None
+    assert await other.call(MetadataRequest(topics=[]), 12) is not None
     other.close()
 
 
@@ -90,16 +90,16 @@ async def test_invalid_topic_names_create_no_directories(running, name):
     """Neither by CreateTopics, nor by Metadata, nor by Produce."""
     before = sorted(os.listdir(running.data))
     client = await Client.to(running)
-    created = await client.ask(
+    created = await client.call(
         CreateTopicsRequest(topics=[CreatableTopic(name=name, num_partitions=1, replication_factor=1)]), 7
     )
     assert created.topics[0].error_code == 17
-    asked = await client.ask(
+    existing = await client.call(
         MetadataRequest(topics=[MetadataRequestTopic(name=name)], allow_auto_topic_creation=True), 9
     )
-    assert asked.topics[0].error_code == 17
+    assert existing.topics[0].error_code == 17
     data = [TopicProduceData(name=name, partition_data=[PartitionProduceData(index=0, records=b"x")])]
-    produced = await client.ask(ProduceRequest(acks=1, topic_data=data), 9)
+    produced = await client.call(ProduceRequest(acks=1, topic_data=data), 9)
     assert produced is None or produced.responses[0].partition_responses[0].error_code
     assert sorted(os.listdir(running.data)) == before
     client.close()
@@ -112,7 +112,7 @@ async def test_auto_created_topics_are_limited(running, monkeypatch):
     client = await Client.to(running)
     for wave in range(4):
         names = [MetadataRequestTopic(name=f"topic-{wave}-{number}") for number in range(500)]
-        await client.ask(MetadataRequest(topics=names, allow_auto_topic_creation=True), 9)
+        await client.call(MetadataRequest(topics=names, allow_auto_topic_creation=True), 9)
         while broker._creating:
             await asyncio.sleep(0.005)
         assert len(broker.image.topics_by_name) == (20 if wave == 0 else 30)

@@ -11,11 +11,11 @@ Page = tuple[list[tuple[str, list[int]]], tuple[str, int] | None]
 
 def page(connection: RawConnection, limit: int, cursor: tuple[str, int] | None = None) -> Page:
     at = None if cursor is None else Cursor(topic_name=cursor[0], partition_index=cursor[1])
-    answer: Any = connection.call(DescribeTopicPartitionsRequest(response_partition_limit=limit, cursor=at), 0)
-    told = [(topic.name, [partition.partition_index for partition in topic.partitions]) for topic in answer.topics]
-    return told, None if answer.next_cursor is None else (
-        answer.next_cursor.topic_name,
-        answer.next_cursor.partition_index,
+    response: Any = connection.call(DescribeTopicPartitionsRequest(response_partition_limit=limit, cursor=at), 0)
+    topics = [(topic.name, [partition.partition_index for partition in topic.partitions]) for topic in response.topics]
+    return topics, None if response.next_cursor is None else (
+        response.next_cursor.topic_name,
+        response.next_cursor.partition_index,
     )
 
 

@@ -38,7 +38,7 @@ class Client:
         size = struct.unpack(">i", await asyncio.wait_for(self.reader.readexactly(4), 10))[0]
         return read_response(request_type, version, await self.reader.readexactly(size))
 
-    async def ask(self, request: Message, version: int) -> Any:
+    async def call(self, request: Message, version: int) -> Any:
         self.send(request, version)
         return (await self.receive(type(request), version))[1]
 
@@ -57,7 +57,7 @@ def join(group: str = "g", member: str = "") -> JoinGroupRequest:
 
 async def found(broker: AsyncBroker) -> Client:
     client = await Client().connect(broker)
-    assert (await client.ask(FindCoordinatorRequest(key="g"), 0)).error_code == 0
+    assert (await client.call(FindCoordinatorRequest(key="g"), 0)).error_code == 0
     return client
 
 
@@ -66,7 +66,7 @@ async def members_of(broker: AsyncBroker, group: str) -> int:
     from ottla.wire.messages.describe_groups import DescribeGroupsRequest
 
     client = await Client().connect(broker)
-    response = await client.ask(DescribeGroupsRequest(groups=[group]), 5)
+    response = await client.call(DescribeGroupsRequest(groups=[group]), 5)
     client.writer.close()
     return len(response.groups[0].members)
 
@@ -77,11 +77,11 @@ async def test_waiting_member_blocks_no_other_connection():
         waiting.send(join(), JOIN_VERSION)
         while not await members_of(broker, "g"):
             await asyncio.sleep(0)
-        assert (await other.ask(HeartbeatRequest("h", 1, "nobody"), BEAT_VERSION)).error_code == 25
+        assert (await other.call(HeartbeatRequest("h", 1, "nobody"), BEAT_VERSION)).error_code == 25
         await broker.create_topic("t")
         topic = OffsetCommitRequestTopic(name="t", partitions=[OffsetCommitRequestPartition(0, 5)])
         commit = OffsetCommitRequest(group_id="h", topics=[topic])
-        assert (await other.ask(commit, 8)).topics[0].partitions[0].error_code == 0
+        assert (await other.call(commit, 8)).topics[0].partitions[0].error_code == 0
 
 
 async def test_responses_on_a_connection_keep_their_order():
@@ -136,5 +136,5 @@ async def test_clients_cannot_produce_to_the_offsets_topic():
             records = bytes(build_batch([Record(0, 1_700_000_000_000, b"k", value)], codec=codec))
             data = [PartitionProduceData(index=0, records=records)]
             by_id = ProduceRequest(acks=-1, topic_data=[TopicProduceData(topic_id=topic.topic_id, partition_data=data)])
-            assert (await client.ask(by_id, 13)).responses[0].partition_responses[0].error_code == 17
+            assert (await client.call(by_id, 13)).responses[0].partition_responses[0].error_code == 17
         assert {partition.log.log_end_offset for partition in broker.node.broker.all_partitions()} == before == {0}

@@ -40,10 +40,10 @@ class RecordingProcesses:
 
 @pytest.mark.parametrize("version", [8, 13])
 @pytest.mark.parametrize(
-    ("codec", "kept", "size", "in_worker"),
+    ("codec", "topic_codec", "size", "in_worker"),
     [(0, "gzip", 20_000, True), (0, "gzip", 100, False), (1, "producer", 20_000, True), (0, "producer", 20_000, False)],
 )
-def test_where_a_batch_is_validated(version: int, codec: int, kept: str, size: int, in_worker: bool) -> None:
+def test_where_a_batch_is_validated(version: int, codec: int, topic_codec: str, size: int, in_worker: bool) -> None:
     async def scenario(world: World) -> bool:
         ports = world.start("node")
         config = node_config(
@@ -52,7 +52,7 @@ def test_where_a_batch_is_validated(version: int, codec: int, kept: str, size: i
         node: Node = await world.within(ports, assemble(ports, config))
         client = SimulatedClient(world.start("client").network, "node", 9092)
         await client.connect()
-        await client.create_topic("t", 1, {"compression.type": kept})
+        await client.create_topic("t", 1, {"compression.type": topic_codec})
         watched = node.broker.workers = RecordingWorkers(ports.workers)
         value = random.Random(1).randbytes(size)
         batch = build_batch([Record(timestamp=ports.clock.now_ms(), value=value)], codec=codec)

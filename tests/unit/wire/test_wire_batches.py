@@ -157,14 +157,14 @@ def test_fast_and_general_functions_agree(shape: object, count: int, data: st.Da
         plain[data.draw(st.integers(0, len(plain) - 1))] = data.draw(st.integers(0, 255))
     octets = bytes(plain)
     try:
-        truth: RecordStats | None = collect_stats(octets, count)
+        expected: RecordStats | None = collect_stats(octets, count)
     except MalformedMessage:
-        truth = None
+        expected = None
     for found in (
         collect_stats_fast(octets, count, check_offsets=True),
         collect_stats_large(octets, count, check_offsets=True),
     ):
-        assert found is None or found == truth
+        assert found is None or found == expected
 
 
 @pytest.mark.parametrize("size", [lambda i: 100, lambda i: 60 + i * 31 % 90])
@@ -253,9 +253,9 @@ def test_lengths_that_are_longer_than_needed_are_not_misread(length_bytes: int) 
         valid += length + body
         body = b"\0" + varint(index) + varint(-1) + varint(40 + index % 3) + bytes(40 + index % 3) + b"\0"
         invalid += bytes((varint(len(body))[0] | 128, *[128] * (length_bytes - 2), 0)) + body
-    truth = collect_stats(bytes(valid), count)
-    assert (truth.max_timestamp_delta, truth.has_consecutive_offsets, truth.has_null_key) == (59, False, False)
-    assert collect_stats_large(bytes(valid), count, check_offsets=True) in (None, truth)
+    expected = collect_stats(bytes(valid), count)
+    assert (expected.max_timestamp_delta, expected.has_consecutive_offsets, expected.has_null_key) == (59, False, False)
+    assert collect_stats_large(bytes(valid), count, check_offsets=True) in (None, expected)
     with pytest.raises(MalformedMessage):
         collect_stats(bytes(invalid), count)
     assert collect_stats_large(bytes(invalid), count, check_offsets=True) is None

@@ -140,13 +140,13 @@ def test_offsets_with_gaps_are_kept() -> None:
     """Compaction leaves batches with gaps between offset deltas, and empty batches."""
     from ottla.wire.batches import COUNT_AT, LAST_OFFSET_DELTA_AT, LENGTH_AT, RECORDS_AT, write_checksum
 
-    whole = build_batch([Record(value=b"a"), Record(value=b"b"), Record(value=b"c")], base_offset=10)
-    size = (len(whole) - RECORDS_AT) // 3
-    without_middle = whole[: RECORDS_AT + size] + whole[RECORDS_AT + 2 * size :]
+    complete = build_batch([Record(value=b"a"), Record(value=b"b"), Record(value=b"c")], base_offset=10)
+    size = (len(complete) - RECORDS_AT) // 3
+    without_middle = complete[: RECORDS_AT + size] + complete[RECORDS_AT + 2 * size :]
     struct.pack_into(">i", without_middle, LENGTH_AT, len(without_middle) - 12)
     struct.pack_into(">i", without_middle, COUNT_AT, 2)
     write_checksum(without_middle)
-    empty = whole[:RECORDS_AT]
+    empty = complete[:RECORDS_AT]
     struct.pack_into(">q", empty, 0, 13)
     struct.pack_into(">i", empty, LENGTH_AT, len(empty) - 12)
     struct.pack_into(">i", empty, COUNT_AT, 0)

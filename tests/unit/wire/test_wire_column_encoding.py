@@ -104,8 +104,8 @@ def test_record_bounds_are_close_upper_limits() -> None:
 
 def test_sliced_columns_are_encoded() -> None:
     """Offsets may start anywhere, as in a slice of an Arrow array."""
-    whole = binary([b"left out", b"one", b"three"])
-    rows = OutgoingColumns(np.array([1, 1], np.int64), BinaryColumn(whole.offsets[1:], whole.data, None))
+    complete = binary([b"left out", b"one", b"three"])
+    rows = OutgoingColumns(np.array([1, 1], np.int64), BinaryColumn(complete.offsets[1:], complete.data, None))
     (batch,) = encode_columns(rows, np.zeros(2, np.int32), bytes_max=1000)
     assert bytes(batch.buffer[RECORDS_AT:]) == rebuilt(
         batch, [Record(timestamp=1, value=b"one"), Record(timestamp=1, value=b"three")]

@@ -172,16 +172,16 @@ def test_detached_buffers_are_remembered_up_to_a_limit() -> None:
 
 
 def test_burst_of_small_frames_is_handled_in_slices() -> None:
-    """`should_yield` is asked after every few frames; no frame is lost or handled twice."""
+    """`should_yield` is called after every few frames; no frame is lost or handled twice."""
     handled: list[int] = []
-    asked: list[bool] = []
+    yield_calls: list[bool] = []
 
     def handle(buffer: bytearray, view: memoryview, start: int, end: int) -> bool:
         handled.append(view[start])
         return True
 
     def should_yield(is_first: bool) -> bool:
-        asked.append(is_first)
+        yield_calls.append(is_first)
         return not is_first
 
     buffers = ReceiveBufferPool()
@@ -189,7 +189,7 @@ def test_burst_of_small_frames_is_handled_in_slices() -> None:
     stream = b"".join(pack(">iB", 1, number) for number in range(30)) + b"\0\0"
     reader.get_buffer(-1)[: len(stream)] = stream
     reader.received(len(stream))
-    assert (handled, asked, reader.buffered_bytes) == (list(range(8)), [True, False], 22 * 5 + 2)
+    assert (handled, yield_calls, reader.buffered_bytes) == (list(range(8)), [True, False], 22 * 5 + 2)
     for slices in range(1, 5):
         reader.resume()
         assert handled == list(range(min(8 + 8 * slices, 30)))
