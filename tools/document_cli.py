@@ -56,6 +56,13 @@ Records as JSON, in `ottla consume --json` and `ottla produce --json`:
 value is a tombstone. An object, list or number as value is sent as JSON text, and headers may be an object.
 `produce` ignores `topic`, `offset` and `timestamp_type`, and reads `partition` only with `--keep-partitions`, so
 `ottla consume orders --json | ottla produce copy --json` copies a topic.
+
+With `--registry URL`, values are bytes with a schema in a schema registry (Confluent's interface; `pip install
+'ottla[avro]'` or `'ottla[protobuf]'`), and JSON on the command line. In JSON records they are not text but part of the
+document. `produce` uses the latest schema of the subject `TOPIC-value`, or registers one with `--schema`. Avro's bytes
+are strings with one character per byte, unions have no type names, and logical types are numbers or bytes. Protobuf
+messages are JSON as the protobuf library writes it; `produce` sends the first message of the file. Values of JSON
+schemas are not validated.
 """
 
 

@@ -14,6 +14,7 @@ from ottla.cli.options import Partitions, Topics, drop_none, parse_time_ms
 from ottla.cli.output import ProgressBar, print_note
 from ottla.cli.record_format import FIELDS_HELP, RecordFormat
 from ottla.cli.records import LineFormat, parse_separator, to_json
+from ottla.cli.registry_values import RegistryDecoder, RegistryKeys, RegistryUrl, open_registry
 from ottla.cli.session import Session
 from ottla.cli.waits import OutageNotes
 
@@ -100,6 +101,8 @@ def consume(
     record_separator: RecordSeparator = "\\n",
     null: Null = "",
     isolation: Isolation = None,
+    registry: RegistryUrl = None,
+    registry_keys: RegistryKeys = False,
 ) -> None:
     """Consume records of topics and write their values, one per line, up to the current end of the topics.
 
@@ -130,12 +133,16 @@ def consume(
         "max.poll.records": POLL_RECORDS_MAX,
         "auto.offset.reset": start.reset,
     }
+    decoder = None
+    if registry:
+        decoder = RegistryDecoder(open_registry(registry, session.timeout_seconds), includes_keys=registry_keys)
     with session.admin() as admin:
         described = require_topics(admin, topics)
     with session.consumer(configs) as consumer:
         run = _ConsumeRun(
             consumer,
             line,
+            decoder,
             is_json=session.is_json,
             has_group=group is not None,
             is_following=follow,
@@ -215,6 +222,7 @@ class _ConsumeRun:
         self,
         consumer: "Consumer",
         line: LineFormat | RecordFormat,
+        decoder: "RegistryDecoder | None",
         *,
         is_json: bool,
         has_group: bool,
@@ -222,6 +230,7 @@ class _ConsumeRun:
         records_max: int | None,
     ) -> None:
         self._consumer, self._line, self._is_json, self._has_group = consumer, line, is_json, has_group
+        self._decoder = decoder
         self._remaining = records_max
         self._ends: dict[TopicPartition, int] = {}
         self._positions: dict[tuple[str, int], int] = {}
@@ -264,7 +273,11 @@ class _ConsumeRun:
 
     def _write(self, records: "list[ConsumerRecord]") -> None:
         """Write and flush a poll's records at once: the next program in a pipe may be waiting for them."""
-        data = b"".join([to_json(record) for record in records]) if self._is_json else self._line.write(records)
+        parts: tuple[str, ...] = ()
+        if self._decoder is not None:
+            parts = self._decoder.parts
+            records = [self._decoder.decode_record(record) for record in records]
+        data = b"".join([to_json(record, parts) for record in records]) if self._is_json else self._line.write(records)
         sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()
         self._written += len(records)

@@ -30,12 +30,14 @@ echo hello | ottla produce greetings
 ottla produce orders lines.txt --keys --key-separator :
 ottla produce orders --key ada --value bread --header shop=north
 ottla consume orders --json | ottla produce copy --json
-ottla consume orders --headers --keys | ottla produce copy --headers --keys""",
+ottla consume orders --headers --keys | ottla produce copy --headers --keys
+ottla produce orders lines.json --registry http://localhost:8081 --schema order.avsc""",
     "consume": """\
 ottla consume greetings
 ottla consume orders --follow --keys --offsets
 ottla consume orders --from -10 --json      # the last 10 records of each partition
 ottla consume orders --format '%t %p %o %k %s\\n'
+ottla consume orders --registry http://localhost:8081
 ottla consume orders --group kitchen        # continue at the committed offsets, then commit""",
     "wait": """\
 ottla wait                                  # until 127.0.0.1:9092 serves

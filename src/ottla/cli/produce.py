@@ -16,6 +16,7 @@ from ottla.cli.errors import CliError, require_topics, unknown_topic_error
 from ottla.cli.options import Acks, Compression, Linger, Topic, drop_none, parse_pairs, parse_time_ms
 from ottla.cli.output import ProgressBar, print_json, print_note
 from ottla.cli.records import InputRecord, decode_headers, from_json, parse_separator, split_records
+from ottla.cli.registry_values import RegistryEncoder, RegistryKeys, RegistryUrl, SchemaFile, open_registry
 from ottla.cli.session import Session
 from ottla.cli.waits import OutageNotes
 
@@ -95,6 +96,9 @@ def produce(
     acks: Acks = None,
     linger: Linger = None,
     report: Report = False,
+    registry: RegistryUrl = None,
+    registry_keys: RegistryKeys = False,
+    schema: SchemaFile = None,
 ) -> None:
     """Produce one record per line of the files or of stdin, or one per --value.
 
@@ -108,8 +112,15 @@ def produce(
         raise typer.BadParameter("--keys and --headers cannot be combined with --json, whose records name their fields")
     if parts and not key_separator:
         raise typer.BadParameter("--key-separator must not be empty")
+    encoder = None
+    if registry:
+        client = open_registry(registry, session.timeout_seconds)
+        encoder = RegistryEncoder(client, topic, schema, includes_keys=registry_keys)
+    elif schema is not None:
+        raise typer.BadParameter("--schema needs --registry")
     parser = _RecordParser(
         session.is_json,
+        encoder.parts if encoder is not None else (),
         parts,
         parse_separator(key_separator),
         None if null is None else null.encode(),
@@ -126,7 +137,7 @@ def produce(
         ProgressBar(topic, total, is_enabled=not sys.stdin.isatty() or total is not None) as bar,
         session.producer(configs) as producer,
     ):
-        _RecordSender(session, producer, topic, defaults, bar, results).run(raw, parser)
+        _RecordSender(session, producer, topic, defaults, encoder, bar, results).run(raw, parser)
 
 
 def _default_fields(
@@ -168,14 +179,20 @@ class _RecordParser:
     """Parses the bytes of one record. `parts` are those before the value: headers, key."""
 
     def __init__(
-        self, is_json: bool, parts: tuple[str, ...], separator: bytes, null: bytes | None, keeps_partitions: bool
+        self,
+        is_json: bool,
+        json_parts: tuple[str, ...],
+        parts: tuple[str, ...],
+        separator: bytes,
+        null: bytes | None,
+        keeps_partitions: bool,
     ) -> None:
-        self._is_json, self._parts, self._separator = is_json, parts, separator
+        self._is_json, self._json_parts, self._parts, self._separator = is_json, json_parts, parts, separator
         self._null, self._keeps_partitions = null, keeps_partitions
 
     def parse(self, raw: bytes, number: int) -> InputRecord:
         if self._is_json:
-            record = from_json(raw, number)
+            record = from_json(raw, number, self._json_parts)
             return record if self._keeps_partitions else replace(record, partition=None)
         if not self._parts:
             return InputRecord(self._nullable(raw))
@@ -202,11 +219,12 @@ class _RecordSender:
         producer: "Producer",
         topic: str,
         defaults: InputRecord,
+        encoder: "RegistryEncoder | None",
         bar: ProgressBar,
         results: _SendReport,
     ) -> None:
         self._session, self._producer, self._topic, self._defaults = session, producer, topic, defaults
-        self._bar, self._results = bar, results
+        self._encoder, self._bar, self._results = encoder, bar, results
         self._pending: deque[BlockingSendFuture] = deque()
         self._partitions_max = 0
         OutageNotes(producer)
@@ -235,7 +253,7 @@ class _RecordSender:
     def _send_all(self, raw: Iterator[tuple[bytes, int]], parser: _RecordParser) -> None:
         size = 0
         for number, (data, length) in enumerate(raw, start=1):
-            self._send(parser.parse(data, number))
+            self._send(parser.parse(data, number), number)
             size += length
             if number % PROGRESS_EVERY == 0:
                 self._bar.update(size, f"{number:,} records")
@@ -252,10 +270,14 @@ class _RecordSender:
             if metadata is not None:
                 self._results.add(metadata)
 
-    def _send(self, record: InputRecord) -> None:
+    def _send(self, record: InputRecord, number: int) -> None:
         from ottla.client.errors import UnknownTopicOrPartitionError
 
         defaults = self._defaults
+        if record.key is None and defaults.key is not None:
+            record = replace(record, key=defaults.key)
+        if self._encoder is not None:
+            record = replace(record, **self._encoder.encode(record, number))  # type: ignore[arg-type]
         partition = defaults.partition if record.partition is None else record.partition
         try:
             self._require_partition(partition or 0)
@@ -265,7 +287,7 @@ class _RecordSender:
         future = self._producer.send(
             self._topic,
             record.value,
-            defaults.key if record.key is None else record.key,
+            record.key,
             partition,
             defaults.timestamp if record.timestamp is None else record.timestamp,
             [*(record.headers or ()), *(defaults.headers or ())] or None,

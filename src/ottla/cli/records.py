@@ -60,8 +60,11 @@ class InputRecord:
     partition: int | None = None
 
 
-def from_json(line: bytes, number: int) -> InputRecord:
-    """Parse a record. Strings become UTF-8; objects, lists and numbers become JSON. `value` is required, also if null."""
+def from_json(line: bytes, number: int, json_parts: Sequence[str] = ()) -> InputRecord:
+    """Parse a record. Strings become UTF-8; objects, lists and numbers become JSON. `value` is required, also if null.
+
+    Strings in `json_parts` become JSON, too.
+    """
     try:
         fields = json.loads(line, parse_constant=_reject_constant)
     except RecursionError:
@@ -74,8 +77,8 @@ def from_json(line: bytes, number: int) -> InputRecord:
     try:
         _require_fields(fields, FIELDS)
         return InputRecord(
-            _read_bytes(fields, "value"),
-            _read_bytes(fields, "key"),
+            _read_bytes(fields, "value", is_json="value" in json_parts),
+            _read_bytes(fields, "key", is_json="key" in json_parts),
             _read_headers(fields.get("headers")),
             _read_integer(fields, "timestamp", TIMESTAMP_MAX),
             _read_integer(fields, "partition", PARTITION_MAX),
@@ -118,7 +121,7 @@ def _read_integer(fields: dict[str, Any], name: str, highest: int) -> int | None
     return number
 
 
-def _read_bytes(fields: dict[str, Any], name: str) -> bytes | None:
+def _read_bytes(fields: dict[str, Any], name: str, *, is_json: bool = False) -> bytes | None:
     encoded_name = f"{name}_base64"
     if name in fields and encoded_name in fields:
         raise InvalidRecordError(f"{name} and {encoded_name} cannot be combined")
@@ -129,7 +132,11 @@ def _read_bytes(fields: dict[str, Any], name: str) -> bytes | None:
         except (TypeError, ValueError):
             raise InvalidRecordError(f"{encoded_name} is not base64: {shorten(json.dumps(encoded))}") from None
     value = fields.get(name)
-    return None if value is None else _encode(value if isinstance(value, str) else to_compact_json(value), name)
+    return (
+        None
+        if value is None
+        else _encode(value if isinstance(value, str) and not is_json else to_compact_json(value), name)
+    )
 
 
 def _encode(text: str, name: str) -> bytes:
@@ -164,8 +171,8 @@ def to_compact_json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-def to_json(record: "ConsumerRecord") -> bytes:
-    """Return a record as one line of JSON."""
+def to_json(record: "ConsumerRecord", json_parts: Sequence[str] = ()) -> bytes:
+    """Return a record as one line of JSON. `json_parts` hold JSON, which becomes part of the document."""
     document: dict[str, Any] = {
         "topic": record.topic,
         "partition": record.partition,
@@ -176,6 +183,9 @@ def to_json(record: "ConsumerRecord") -> bytes:
         **as_text("value", record.value),
         "headers": [{"key": name, **as_text("value", content)} for name, content in record.headers],
     }
+    for part in json_parts:
+        if document.get(part) is not None:
+            document[part] = json.loads(document[part])
     return to_compact_json(document).encode() + b"\n"
 
 

@@ -24,7 +24,7 @@ CONNECT_SECONDS_MAX = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """Creates clients. `configs` come from the client config file or the profile; a command's own configs override them."""
+    """Creates clients. `configs` come from a file or a profile; a command's own configs override them."""
 
     bootstrap: str
     configs: Mapping[str, str]

@@ -41,9 +41,15 @@ class RegisteredSchema:
 
 
 class Registry:
-    """`url` may include user and password. Several URLs, separated by commas, are tried in order."""
+    """`url` may include user and password. Several URLs, separated by commas, are tried in order.
 
-    def __init__(self, url: str) -> None:
+    `setting` names the option with the URL in errors.
+    """
+
+    def __init__(
+        self, url: str, *, setting: str = "option schemaRegistryUrl", seconds_max: float = SECONDS_MAX
+    ) -> None:
+        self._setting, self._seconds_max = setting, seconds_max
         self._urls = [each.strip().rstrip("/") for each in url.split(",") if each.strip()]
         self._by_id: dict[int, RegisteredSchema] = {}
 
@@ -97,14 +103,15 @@ class Registry:
                     problem = str(error)
         shown = ", ".join(_without_password(url) for url in self._urls)
         raise RegistryError(
-            f"Request for {what} to the schema registry at {shown} failed: {problem}. Check option schemaRegistryUrl."
+            f"Request for {what} to the schema registry at {shown} failed: {problem}. Check {self._setting}."
         )
 
     def _request_from(self, url: str, path: str, body: dict[str, Any] | None) -> dict[str, Any]:
         parts = urllib.parse.urlsplit(url)
         if parts.scheme not in ("http", "https"):
             raise RegistryError(
-                f"Option schemaRegistryUrl must start with http:// or https://, not {_without_password(url)!r}."
+                f"{self._setting[0].upper()}{self._setting[1:]} must start with http:// or https://, "
+                f"not {_without_password(url)!r}."
             )
         address = urllib.parse.urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2])) + path
         request = urllib.request.Request(address, data=None if body is None else json.dumps(body).encode())
@@ -114,7 +121,7 @@ class Registry:
         if parts.username is not None:
             plain = f"{urllib.parse.unquote(parts.username)}:{urllib.parse.unquote(parts.password or '')}"
             request.add_header("Authorization", "Basic " + base64.b64encode(plain.encode()).decode())
-        with urllib.request.urlopen(request, timeout=SECONDS_MAX) as reply:
+        with urllib.request.urlopen(request, timeout=self._seconds_max) as reply:
             response: dict[str, Any] = json.loads(reply.read(RESPONSE_BYTES_MAX))
         return response
 
