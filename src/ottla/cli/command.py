@@ -5,7 +5,7 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any, Self, get_args
 
 import typer
 
@@ -47,12 +47,14 @@ def command(
         own = parameters[1:] if has_session else parameters
 
         def call(**arguments: Any) -> None:
-            with _ErrorHandler(), TerminationHandler():
+            with _ErrorHandler() as errors, TerminationHandler():
                 for each in named:
                     _check_text(each, arguments[each.name])
                 if has_session:
                     shared_options = {each.name: arguments.pop(each.name) for each in shared}
-                    function(open_session(**shared_options, requires_broker=requires_broker), **arguments)
+                    session = open_session(**shared_options, requires_broker=requires_broker)
+                    errors.bootstrap = session.bootstrap
+                    function(session, **arguments)
                 else:
                     function(**arguments)
 
@@ -76,7 +78,7 @@ def _check_text(parameter: inspect.Parameter, value: Any) -> None:
     for each in value if isinstance(value, list) else [value]:
         if not isinstance(each, str):
             continue
-        if not is_text(each):
+        if "TEXT" not in metavars and not is_text(each):
             raise typer.BadParameter(f"{os.fsencode(each)!r} is not valid UTF-8")
         if not is_record and len(each.encode()) > TEXT_BYTES_MAX:
             raise typer.BadParameter(f"{each[:20]}... is longer than {TEXT_BYTES_MAX} bytes")
@@ -145,13 +147,17 @@ class _ErrorHandler:
     Ctrl-C, SIGTERM and a closed stdout end the command silently.
     """
 
-    def __enter__(self) -> None:
-        return None
+    def __init__(self) -> None:
+        self.bootstrap = ""
+        """The addresses that the command was given, once it has a session."""
+
+    def __enter__(self) -> Self:
+        return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
         if error is None:
             return
-        from ottla.client.errors import ClientError
+        from ottla.client.errors import ClientError, ClientTimeoutError
 
         if isinstance(error, BrokenPipeError):
             # The reader has closed the pipe: avoid another error when the interpreter flushes the rest at exit.
@@ -161,7 +167,10 @@ class _ErrorHandler:
             raise typer.Exit(TERMINATED if isinstance(error, Terminated) else INTERRUPTED) from error
         if isinstance(error, CliError | ClientError):
             sys.stdout.flush()
-            print_error(error.message, error.advice)
+            advice = error.advice
+            if isinstance(error, ClientTimeoutError) and self.bootstrap not in f"{error.message} {advice}":
+                advice = f"Check that a broker serves at {self.bootstrap} and is not overloaded, then retry."
+            print_error(error.message, advice)
             raise typer.Exit(1) from error
         if isinstance(error, OSError):
             path = f"{error.filename}: " if error.filename is not None else ""

@@ -1,5 +1,6 @@
 """`ottla consume`: write records as lines of text or JSON, up to the end of the topic or following it."""
 
+import os
 import sys
 import time
 from dataclasses import dataclass
@@ -27,6 +28,7 @@ BEGINNING, END = "beginning", "end"
 POLL_SECONDS = 0.2
 POLL_RECORDS_MAX = 5_000
 COMMIT_INTERVAL_SECONDS = 1.0
+PARTITIONS_SHOWN_MAX = 3
 
 From = Annotated[
     str | None,
@@ -111,14 +113,14 @@ def consume(
     selected = {"partition": offsets, "offset": offsets, "timestamp": timestamps, "headers": headers, "key": keys}
     parts = (*(part for part, is_selected in selected.items() if is_selected), "value")
     line: LineFormat | RecordFormat = LineFormat(
-        parts, parse_separator(key_separator), parse_separator(record_separator), null.encode()
+        parts, parse_separator(key_separator), parse_separator(record_separator), os.fsencode(null)
     )
     if format_ is not None:
         if session.is_json or len(parts) > 1:
             raise typer.BadParameter(
                 "--format cannot be combined with --json, --keys, --headers, --timestamps or --offsets"
             )
-        line = RecordFormat(format_, null.encode())
+        line = RecordFormat(format_, os.fsencode(null))
     if from_beginning and begin not in (None, BEGINNING):
         raise typer.BadParameter("--from and --from-beginning cannot be combined")
     start = parse_start_position(
@@ -188,15 +190,27 @@ def parse_start_position(text: str | None, *, is_following: bool, has_group: boo
 def seek_to_start(consumer: "Consumer", partitions: "list[TopicPartition]", start: StartPosition) -> None:
     if start.timestamp is not None:
         consumer.seek_to_time(max(0, start.timestamp), *partitions)
+        ends = consumer.end_offsets(partitions)
+        if all(consumer.position(partition) == ends[partition] for partition in partitions):
+            print_note("No record has this time or a later one; starting at the end.")
     elif start.offset is not None or start.last is not None:
         beginnings, ends = consumer.beginning_offsets(partitions), consumer.end_offsets(partitions)
         for partition in partitions:
             offset = start.offset if start.offset is not None else ends[partition] - (start.last or 0)
             consumer.seek(partition, min(max(offset, beginnings[partition]), ends[partition]))
+        if start.offset is not None:
+            _note_offset_beyond_end(start.offset, ends)
     elif start.reset == "earliest":
         consumer.seek_to_beginning(*partitions)
     else:
         consumer.seek_to_end(*partitions)
+
+
+def _note_offset_beyond_end(offset: int, ends: "dict[TopicPartition, int]") -> None:
+    beyond = [f"{partition} ({end})" for partition, end in ends.items() if offset > end]
+    if beyond:
+        shown = ", ".join(beyond[:PARTITIONS_SHOWN_MAX]) + (", ..." if len(beyond) > PARTITIONS_SHOWN_MAX else "")
+        print_note(f"Offset {offset} is beyond the end of {shown}; starting at the end.")
 
 
 def _assign(consumer: "Consumer", counts: dict[str, int], chosen: list[int] | None, start: StartPosition) -> None:

@@ -1,5 +1,6 @@
 """`ottla produce`: send lines of files, of stdin or of the command line as records."""
 
+import os
 import sys
 import time
 from collections import deque
@@ -123,11 +124,11 @@ def produce(
         encoder.parts if encoder is not None else (),
         parts,
         parse_separator(key_separator),
-        None if null is None else null.encode(),
+        None if null is None else os.fsencode(null),
         keep_partitions,
     )
     if value:
-        raw: Iterator[tuple[bytes, int]] = ((text.encode(), len(text)) for text in value)
+        raw: Iterator[tuple[bytes, int]] = ((os.fsencode(text), len(text)) for text in value)
     else:
         raw = _read(files or [Path("-")], b"" if whole else parse_separator(record_separator))
     configs = drop_none({"compression.type": compression, "acks": acks, "linger.ms": linger})
@@ -146,7 +147,7 @@ def _default_fields(
     """Return the fields of records that do not have their own."""
     return InputRecord(
         None,
-        None if key is None else key.encode(),
+        None if key is None else os.fsencode(key),
         [(name, content.encode()) for name, content in parse_pairs(header)] or None,
         None if timestamp is None else parse_time_ms(timestamp, now_ms=int(time.time() * 1000)),
         partition,

@@ -6,6 +6,7 @@ As JSON a record is {"topic", "partition", "offset", "timestamp", "timestamp_typ
 
 import base64
 import json
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any
@@ -31,7 +32,7 @@ def parse_separator(text: str) -> bytes:
     r"""Parse a separator, with the escapes \t, \n, \r and \0."""
     for escape, character in _ESCAPES.items():
         text = text.replace(escape, character)
-    return text.encode()
+    return os.fsencode(text)
 
 
 def split_records(stream: IO[bytes], end: bytes) -> Iterator[bytes]:

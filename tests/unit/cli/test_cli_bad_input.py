@@ -5,9 +5,12 @@ import os
 import pathlib
 import random
 import signal
+import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, suppress
 from typing import Any
 
 import pytest
@@ -42,10 +45,13 @@ VALUES = (
 BASES = {
     "topic create": ["created"],
     "topic describe": ["orders"],
-    "topic alter": ["orders", "--dry-run"],
+    "topic alter": ["orders", "--partitions", "1", "--dry-run"],
     "topic delete": ["missing", "--if-exists", "--yes"],
     "produce": ["orders"],
     "consume": ["orders"],
+    "profile set": ["staging", "linger.ms=1"],
+    "profile show": ["staging"],
+    "profile delete": ["staging"],
     "group describe": ["kitchen"],
     "group lag": ["kitchen"],
     "group reset-offsets": ["kitchen", "--topic", "orders", "--to-earliest"],
@@ -286,3 +292,57 @@ def test_ctrl_c_at_any_time_prints_nothing(line: str, broker: Broker, tmp_path: 
         assert process.wait(60) in (0, 128 + signal.SIGINT)
         assert process.stderr is not None
         assert process.stderr.read() == ""
+
+
+WITH_BROKER = [path for path, command in COMMANDS.items() if any(each.name == "bootstrap" for each in command.params)]
+
+
+@pytest.fixture(scope="module")
+def strange_servers() -> Iterator[dict[str, str]]:
+    """Addresses of servers that are no broker: one sends HTTP, one accepts and is silent, one closes connections."""
+    with ExitStack() as stack:
+        addresses = {"refused": "127.0.0.1:1", "unknown host": "no-such-host.invalid:9092"}
+        for name, answer in (("http", b"HTTP/1.1 400 Bad Request\r\n\r\n"), ("silent", None), ("closes", b"")):
+            listener = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+            addresses[name] = f"127.0.0.1:{listener.getsockname()[1]}"
+            threading.Thread(target=_serve, args=(listener, answer), daemon=True).start()
+        yield addresses
+
+
+def _serve(listener: socket.socket, answer: bytes | None) -> None:
+    connections = []
+    with suppress(OSError):
+        while True:
+            connection, _ = listener.accept()
+            connections.append(connection)
+            if answer is not None:
+                connection.sendall(answer)
+                connection.close()
+
+
+@pytest.mark.parametrize("server", ["refused", "unknown host", "http", "silent", "closes"])
+@pytest.mark.parametrize("path", WITH_BROKER)
+def test_wrong_broker(path: str, server: str, run: Callable[..., Result], strange_servers: dict[str, str]) -> None:
+    result = run(*path.split(), *BASES.get(path, []), "--bootstrap", strange_servers[server], "--timeout", "0.5")
+    check([path, server], result)
+    assert result.code == 1
+    assert strange_servers[server] in result.err
+
+
+@pytest.mark.parametrize(
+    "content", [None, b"", b"\xff\xfe\x00", b"\\u00zz=1", b"linger.ms=soon\nretries=\n", b"=" * 99]
+)
+@pytest.mark.parametrize("path", WITH_BROKER)
+def test_unreadable_client_config(
+    path: str, content: bytes | None, run: Callable[..., Result], tmp_path: pathlib.Path
+) -> None:
+    """A directory instead of a file, and files of any bytes."""
+    file = tmp_path / "client.properties"
+    if content is None:
+        file.mkdir()
+    else:
+        file.write_bytes(content)
+    arguments = [*path.split(), *BASES.get(path, []), "--client-config", str(file), "--timeout", "2"]
+    result = run(*arguments)
+    check(arguments, result)
+    assert content is not None or (result.code, result.err) == (1, f"ottla: {file}: Is a directory\n")

@@ -1,6 +1,7 @@
 """`ottla produce`, `consume`, `group`, `perf` and `format`, against a broker."""
 
 import json
+import os
 import pathlib
 import time
 from collections.abc import Callable
@@ -124,7 +125,6 @@ class TestConsume:
             "end": "",
             "1": "older\nnew\n",
             "-1": "new\n",
-            "99": "",
             "-99": "old\nolder\nnew\n",
             "1h": "new\n",
             f"@{now_ms - 2 * DAY_MS}": "older\nnew\n",
@@ -133,6 +133,23 @@ class TestConsume:
             assert ottla("consume", topic, f"--from={where}") == Result(0, found, ""), where
         assert ottla("consume", topic, "--from-beginning", "--max", "2").out == "old\nolder\n"
         assert ottla("consume", topic, "--from=soon").code == 2
+        beyond = f"Offset 99 is beyond the end of {topic}-0 (3); starting at the end.\n"
+        assert ottla("consume", topic, "--from=99") == Result(0, "", beyond)
+        assert ottla("consume", topic, "--from=3") == Result(0, "", "")
+        late = "No record has this time or a later one; starting at the end.\n"
+        assert ottla("consume", topic, f"--from=@{now_ms + DAY_MS}") == Result(0, "", late)
+
+    def test_from_beyond_the_end_names_at_most_three_partitions(self, ottla: Ottla, name: str) -> None:
+        ottla("topic", "create", name, "-p", "5")
+        assert ottla("consume", name, "--from=1").err == (
+            f"Offset 1 is beyond the end of {name}-0 (0), {name}-1 (0), {name}-2 (0), ...; starting at the end.\n"
+        )
+
+    def test_parts_of_records_may_be_any_bytes(self, ottla: Ottla, topic: str) -> None:
+        key, value, null = (os.fsdecode(each) for each in (b"k\xff", b"v\xfe", b"\xfd"))
+        assert ottla("produce", topic, "--key", key, "--value", value, "--value", null, "--null", null).code == 0
+        records = [(each["key_base64"], each.get("value_base64")) for each in ottla("consume", topic, "--json").lines]
+        assert records == [("a/8=", "dv4="), ("a/8=", None)]
 
     def test_partitions_and_topics(self, ottla: Ottla, name: str) -> None:
         for each in ("a", "b"):
