@@ -24,7 +24,7 @@ from tests.unit.cli.conftest import Result
 
 OTTLA = [sys.executable, "-m", "ottla"]
 LINES_MAX = 3
-LINES_PER_SEED = 6
+LINES_PER_SEED = 3
 VALUES = (
     *("", " ", "x", "-", "--", "-1", "0", "²", "９", "1.5", "1e400", "nan", "inf", "-inf", "true"),
     *("2147483648", "9223372036854775808", "9" * 5000, "0x10", "1_000", "65536"),
