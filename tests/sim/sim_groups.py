@@ -54,7 +54,7 @@ class ResponseError(Exception):
 
 
 class GroupTracker:
-    """What is known of one group from the responses to its members."""
+    """State of one group as known from the responses to its members."""
 
     def __init__(self, name: str) -> None:
         self.name = name

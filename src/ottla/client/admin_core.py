@@ -1,4 +1,4 @@
-"""What the parts of Admin share: retries, and calls to one broker, to leaders and to coordinators."""
+"""Shared by all parts of Admin: retries, and calls to one broker, to leaders and to coordinators."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping

@@ -1,4 +1,4 @@
-"""What a consumer reads: subscribed topics or assigned partitions, and seeks, pauses and resumes by the user."""
+"""The input of a consumer: subscribed topics or assigned partitions, and seeks, pauses and resumes by the user."""
 
 import re
 from collections.abc import Callable, Iterable

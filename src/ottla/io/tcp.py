@@ -27,7 +27,7 @@ PARTS_MAX = 1024
 """Limit of one gathered write."""
 SEND_FILE_PIECE_BYTES_MAX = 4 << 20
 _MORE = getattr(socket, "MSG_MORE", 0)
-"""On systems without it, the reader is woken once more."""
+"""On systems without it, the reader is woken an additional time."""
 _CONGESTION: int | None = getattr(socket, "TCP_CONGESTION", None)
 
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class CompactionPlan(NamedTuple):
-    """What could be cleaned of one log: from the first dirty offset to the first segment that must stay."""
+    """The cleanable part of one log: from the first dirty offset to the first segment that must stay."""
 
     segments: tuple[LogSegment, ...]
     """All before `end_offset`, including clean ones."""

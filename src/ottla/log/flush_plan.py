@@ -1,4 +1,4 @@
-"""What the loop leaves for a worker to fsync: closed segments, small files, directories, and the active segment."""
+"""Data that a worker fsyncs for the loop: closed segments, small files, directories, and the active segment."""
 
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
@@ -68,7 +68,7 @@ class FlushPlan(NamedTuple):
 
 
 class FlushQueue:
-    """What is to be flushed before the active segment of a log, in order."""
+    """Items to be flushed before the active segment of a log, in order."""
 
     __slots__ = ("_directory", "_disk", "_items", "_needs_directory_sync")
 

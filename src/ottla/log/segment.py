@@ -84,7 +84,7 @@ class LogSegment:
         self.offset_index: OffsetIndex | None = None
         self.time_index: TimeIndex | None = None
         self.aborted: list[AbortedTransaction] | None = None
-        """Those whose markers are in this active segment. For a closed segment they are in the transaction index."""
+        """Transactions whose markers are in this active segment. Those of a closed segment are in its index."""
         self.last_entry_position = 0
         """Position of the batch with the last index entry."""
         self.first_timestamp: int | None = None

@@ -39,7 +39,7 @@ _frame_start_flexible = Struct(">iib").pack
 PRODUCE = 0
 API_VERSIONS = 18
 _IMMEDIATE = (Message, bytes, Encoded)
-"""What a handler returns if it responds immediately; otherwise it returns an awaitable or a generator."""
+"""Types that a handler returns if it responds immediately; otherwise it returns an awaitable or a generator."""
 
 
 class FileRegion:

@@ -18,7 +18,7 @@ BURST_SECONDS = 10
 
 
 class Admission(Enum):
-    """What happens to a new connection."""
+    """Decision about a new connection."""
 
     ADMITTED = "requests are handled"
     WAITING = "not read until another connection closes"

@@ -9,7 +9,7 @@ from ottla.server.connection import FileRegion
 
 SEND_FILE_BYTES_MIN = CACHED_READ_BYTES_MAX
 """From this size on, `sendfile` costs less than reading and writing."""
-HELD_BYTES_MAX = 1 << 20
+IN_MEMORY_BYTES_MAX = 1 << 20
 """Bytes of records in memory per response. Beyond it, ranges of more than a page are sent from their files too."""
 DOUBLE_COPY_BYTES_MAX = 32 << 10
 PAGE_BYTES = 4096
@@ -42,16 +42,16 @@ def load_cached(slices: Sequence[LogSlice]) -> tuple[list[Buffer | FileRegion | 
     """Load the records that are in the page cache. Return them, and the indexes of the uncached ones."""
     records: list[Buffer | FileRegion | None] = []
     cold: list[int] = []
-    held = 0
+    in_memory_bytes = 0
     for file, position, size in slices:
         part: Buffer | FileRegion | None
-        if size >= SEND_FILE_BYTES_MIN or (held > HELD_BYTES_MAX and size > PAGE_BYTES):
+        if size >= SEND_FILE_BYTES_MIN or (in_memory_bytes > IN_MEMORY_BYTES_MAX and size > PAGE_BYTES):
             part = FileRegion(file, position, size)
             is_cold = not _try(file.is_cached, position, size)
         else:
             part = _try(_read_if_cached, file, position, size)
             is_cold = part is None
-            held += size
+            in_memory_bytes += size
         if is_cold:
             cold.append(len(records))
         records.append(part)

@@ -48,14 +48,14 @@ _new_tuple = tuple.__new__
 
 
 class NextStep(IntEnum):
-    """What a fetch does next if it cannot respond yet."""
+    """Next step of a fetch that cannot respond yet."""
 
     WAIT_FOR_DATA = 1
     WAIT_FOR_DISK = 2
 
 
 Outcome = Parts | NextStep
-"""A response, or what it has to wait for."""
+"""A response, or the reason to wait."""
 
 
 class FetchOperation:
@@ -103,7 +103,7 @@ class FetchOperation:
         self._session = session
         self._partitions: CachedPartitions = {} if session is None else session.partitions
         self._unresolved: Sequence[TopicFetch] = request.topics if session is None else ()
-        """Partitions that are to be resolved first."""
+        """Partitions to be resolved first."""
         self._found: dict[Key, LogSlice | None] = {}
         self._has_waited = False
         self._is_lost = False
@@ -112,7 +112,7 @@ class FetchOperation:
     # Steps
 
     def handle(self) -> bool:
-        """Respond at once if possible, else defer the request. Returns what a raw handler does."""
+        """Respond at once if possible, else defer the request. Returns a raw handler's result."""
         outcome = self._start()
         if isinstance(outcome, list):
             return self._connection.send(outcome)
@@ -121,7 +121,7 @@ class FetchOperation:
         return self._connection.defer()
 
     async def handle_deferred(self) -> None:
-        """As `handle`, for a request that is deferred already."""
+        """Like `handle`, for a request that is already deferred."""
         self._connection.on_lost = self.on_lost
         await self._finish(self._broker.scheduler.run(self._run()))
 
@@ -142,7 +142,7 @@ class FetchOperation:
         return interleave(pack_fetch_response(*self._packable()), self._records) if step is None else step
 
     def _run(self) -> SlicedWork[Outcome]:
-        """As `_start`, in pieces."""
+        """Like `_start`, in pieces."""
         for topic, requested in self._unresolved:
             for some in in_pieces(requested):
                 self._partitions |= self._resolve([(topic, list(some))])
@@ -187,7 +187,7 @@ class FetchOperation:
         await self._finish(self._read_from_disk())
 
     def _free(self) -> None:
-        """Free what the operation alone refers to; a session keeps its partitions."""
+        """Free the objects of this operation; the partitions of a session stay."""
         self._broker.scheduler.free_in_slices(self._responses, self._missing)
         if self._request.session_epoch == FINAL_EPOCH:
             self._broker.scheduler.free_in_slices(self._partitions)
@@ -196,7 +196,7 @@ class FetchOperation:
         return resolve_partitions(self._broker, topics, by_id=self._version >= TOPIC_IDS_MIN_VERSION)
 
     def _is_isolation_level_valid(self) -> bool:
-        """Kafka checks it once it has found a partition."""
+        """Like Kafka, check the level only if a partition was found."""
         return self._request.isolation_level in ISOLATION_LEVELS or all(
             cached.partition is None for cached in self._partitions.values()
         )
@@ -360,8 +360,10 @@ class FetchOperation:
         return None
 
     def _add_missing(self, cached: CachedPartition) -> bool:
-        """Add the error of a partition that is not here. Return whether to respond at once: like Kafka not if it is
-        unknown."""
+        """Add the error of a partition that is not on this node. Return whether to respond at once.
+
+        As in Kafka, an unknown partition is no reason to do so.
+        """
         index = cached.request[0]
         by_id = self._version >= TOPIC_IDS_MIN_VERSION
         topic = cached.topic

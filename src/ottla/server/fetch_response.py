@@ -1,4 +1,4 @@
-"""What a Fetch response says of each partition, and how its encoded pieces and the records are put together."""
+"""Assembly of a Fetch response: the result of each partition, and encoded pieces interleaved with records."""
 
 from collections.abc import Sequence
 
@@ -49,8 +49,9 @@ def packable(
     session: FetchSession | None,
     responses: Sequence[PartitionResponse],
 ) -> Packable:
-    """Update the session, or open one, and return what is to be packed. With an error no partitions, and so no
-    records, are sent."""
+    """Update or open the session, and return the arguments of `pack_fetch_response`. With an error, no partitions and
+    no records are sent.
+    """
     session_id = NO_SESSION
     if session is not None:
         session_id = session.session_id
@@ -78,8 +79,7 @@ def _remember(responses: Sequence[PartitionResponse]) -> None:
 
 
 def _by_topic(responses: Sequence[PartitionResponse]) -> list[tuple[bytes, list[PartitionFetchResult]]]:
-    """Group consecutive partitions of a topic. As in Kafka a topic whose partitions are not consecutive occurs several
-    times."""
+    """Group consecutive partitions of a topic. As in Kafka, a topic is repeated if others are in between."""
     topics: list[tuple[bytes, list[PartitionFetchResult]]] = []
     last = None
     for cached, result in responses:
@@ -92,7 +92,7 @@ def _by_topic(responses: Sequence[PartitionResponse]) -> list[tuple[bytes, list[
 
 
 def interleave(pieces: Sequence[bytes], records: Sequence[Buffer | FileRegion | None]) -> Parts:
-    """Put the records between the pieces that `pack_fetch_response` returned."""
+    """Return the pieces of `pack_fetch_response` with the records between them."""
     parts: Parts = [pieces[0]]
     for part, piece in zip(records, pieces[1:], strict=True):
         assert part is not None, records
@@ -101,7 +101,7 @@ def interleave(pieces: Sequence[bytes], records: Sequence[Buffer | FileRegion | 
 
 
 def isolation_level_error(request: ParsedFetch, version: int, correlation_id: int) -> list[bytes]:
-    """An unknown isolation level fails the complete request. Older versions have the error in each partition, too."""
+    """Return the response to an unknown isolation level. In older versions each partition has the error too."""
     error = ErrorCode.UNKNOWN_SERVER_ERROR
     topics = (
         []

@@ -36,7 +36,7 @@ NOT_SENT = -1
 
 
 class CachedPartition:
-    """A partition of a fetch, and what was last sent to the client of its session."""
+    """A partition of a fetch, and the values last sent to the client of its session."""
 
     __slots__ = ("high_watermark", "log_start_offset", "name", "partition", "request", "topic")
 

@@ -96,7 +96,7 @@ class BudgetExceeded(Exception):
 
 
 class BatchRules(NamedTuple):
-    """What a topic's configuration requires of a batch."""
+    """Requirements of a topic's configuration for batches."""
 
     max_message_bytes: int = 1_048_588
     compacted: bool = False

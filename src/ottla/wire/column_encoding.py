@@ -237,7 +237,7 @@ def _batches(
 
 
 def zigzag(numbers: Column) -> Column:
-    """Encode signed numbers for varints. Those over 62 bits become negative, which stands for a large unsigned
+    """Encode signed numbers for varints. Numbers over 62 bits become negative, which stands for a large unsigned
     number."""
     return numbers << 1 ^ numbers >> 63
 

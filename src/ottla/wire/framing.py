@@ -20,7 +20,7 @@ UNBUDGETED_BYTES_MAX = 64 << 10
 """Frames up to this size do not count against the budget: large ones that never complete cannot block them."""
 PREALLOCATED_BYTES_MAX = 2 << 20
 PREALLOCATED_TOTAL_BYTES_MAX = 64 << 20
-"""Frames up to the first size get their whole buffer at once, while all owned buffers stay below the second."""
+"""Frames up to the first size get their complete buffer at once, while all owned buffers stay below the second."""
 GROWN_BYTES_MIN = 4 << 10
 DETACH_BYTES_MIN = 256 << 10
 """Frames below this size are copied, which is cheaper than detaching their buffer."""
@@ -258,7 +258,7 @@ class FrameReader:
         self._own_view = self._buffers.shared_view
         self._filled = 0
         if not self._reserved:
-            self._buffers.remove_waiter(self)  # the whole frame arrived before the socket was paused
+            self._buffers.remove_waiter(self)  # the complete frame arrived before the socket was paused
         try:
             self._handle_frames(own, view, filled)
         finally:

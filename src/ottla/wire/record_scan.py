@@ -33,7 +33,7 @@ class RecordLengthTooLong(MalformedMessage):
 
 
 class RecordStats(NamedTuple):
-    """What validation needs to know about the records of a batch."""
+    """Properties of the records of a batch that validation checks."""
 
     min_timestamp_delta: int
     max_timestamp_delta: int

@@ -159,7 +159,7 @@ def test_wildcard_host_with_a_reachable_address_does_not_warn() -> None:
 
 
 def test_next_start_removes_the_data_of_a_killed_ephemeral_node(tmp_path: pathlib.Path) -> None:
-    """Those of running nodes stay, as do directories that are not marked as ephemeral."""
+    """Directories of running nodes stay, as do directories that are not marked as ephemeral."""
     (tmp_path / "ottla-mine").mkdir()
     (tmp_path / "ottla-mine" / ".lock").touch()
     os.utime(tmp_path / "ottla-mine" / ".lock", (0, 0))

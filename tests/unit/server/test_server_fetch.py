@@ -203,7 +203,7 @@ def test_large_responses_are_not_held_in_memory():
             client.fill("events", index, 2, 90_000)
         client.send(client.request("events", *((index, 0) for index in range(100)), max_bytes=50 << 20))
         bytes_in_memory = sum(len(part) for part in client.parts if not isinstance(part, FileRegion))
-        assert bytes_in_memory <= disk_reads.HELD_BYTES_MAX + disk_reads.SEND_FILE_BYTES_MIN + 100 * 100
+        assert bytes_in_memory <= disk_reads.IN_MEMORY_BYTES_MAX + disk_reads.SEND_FILE_BYTES_MIN + 100 * 100
         response = await client.receive()
         assert {len(bytes(partition.records)) > 180_000 for partition in response.responses[0].partitions} == {True}
 

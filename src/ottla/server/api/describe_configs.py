@@ -31,10 +31,10 @@ from ottla.wire.varint import unsigned_varint
 REQUEST = DescribeConfigsRequest
 FLEXIBLE_FROM = 4
 FEW_RESOURCES_MAX = 5
-"""So few are encoded as messages; of more, equal configs are encoded once."""
+"""Up to this number of resources are encoded as messages; with more, equal configs are encoded once."""
 THROTTLE_BYTES = 4
 RESPONSE_BYTES_MAX = 64 << 20
-"""A few bytes request 50 kB of a broker's configs, and may be repeated."""
+"""A few bytes of a request, which may be repeated, return 50 kB of broker configs."""
 _i32 = Struct(">i").pack
 
 

@@ -68,7 +68,7 @@ def _needs_search(timestamp: int) -> bool:
 def _look_up(
     broker: Broker, request: ListOffsetsRequest, version: int, searches: list[Search]
 ) -> SlicedWork[ListOffsetsResponse]:
-    """Find what is in memory, and add to `searches` what is not."""
+    """Return offsets that are in memory, and add the others to `searches`."""
     topics: dict[str, dict[int, ListOffsetsPartitionResponse]] = {}
     for topic in request.topics:
         responses = topics.setdefault(topic.name, {})
