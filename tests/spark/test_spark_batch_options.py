@@ -5,7 +5,9 @@ import json
 import pytest
 
 from ottla.spark.errors import DataLossError, SourceError
-from ottla.spark.options import OptionError
+from ottla.spark.offset_options import topics_of
+from ottla.spark.offset_reader import OffsetReader
+from ottla.spark.options import OptionError, UseCase, parse_options
 from tests.spark.readers import batch_reader, ranges_of, read, values
 
 
@@ -146,6 +148,20 @@ def test_missing_topics_and_partitions_are_named(make_topic, read_options):
 def test_unreachable_brokers_are_named(read_options):
     with pytest.raises(SourceError, match=r"brokers of option kafka.bootstrap.servers [(]127.0.0.1:1[)] run"):
         read(read_options("a", kafka__bootstrap__servers="127.0.0.1:1"))
+
+
+def test_first_contact_has_ten_seconds_and_later_calls_a_minute(numbered, read_options, monkeypatch):
+    """A wrong address fails soon, while a query survives a broker's restart."""
+    given = read_options(numbered)
+    del given["kafka.default.api.timeout.ms"]
+    options = parse_options(given, UseCase.READ)
+    with OffsetReader(options, topics_of(options)) as offset_reader:
+        assert offset_reader._admin.timeout_ms == 10_000
+        offset_reader.partitions()
+        assert offset_reader._admin.timeout_ms == 60_000
+    options = parse_options(given | {"kafka.default.api.timeout.ms": "20000"}, UseCase.READ)
+    with OffsetReader(options, topics_of(options)) as offset_reader:
+        assert offset_reader._admin.timeout_ms == 20_000
 
 
 # Start and end

@@ -317,3 +317,17 @@ def test_latest_offset_is_reported(make_topic, produce, reader_of):
     produce(topic, [b"a"])
     assert reader.reportLatestOffset() == marked({topic: {"0": 1}})
     assert pickle.loads(pickle.dumps(reader)).reportLatestOffset() is None
+
+
+def test_process_ends_quietly_when_spark_closes_its_connection(make_topic, reader_of, monkeypatch):
+    """PySpark stops the reader while the error is handled, and would then print a stack trace."""
+    codes = []
+    monkeypatch.setattr("os._exit", codes.append)
+    reader = reader_of(make_topic())
+    try:
+        raise EOFError
+    except EOFError:
+        reader.stop()
+    assert codes == [0]
+    reader.stop()
+    assert codes == [0]

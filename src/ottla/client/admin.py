@@ -53,6 +53,15 @@ class Admin:
         self._loop_thread = EventLoopThread("ottla-admin")
         self._is_closed = False
 
+    @property
+    def timeout_ms(self) -> float:
+        """Limit of a call with its retries, from `default.api.timeout.ms`. A change applies to later calls."""
+        return self._admin.timeout_ms
+
+    @timeout_ms.setter
+    def timeout_ms(self, timeout_ms: float) -> None:
+        self._admin.timeout_ms = timeout_ms
+
     create_topics = _blocking(AsyncAdmin.create_topics)
     create_topic = _blocking(AsyncAdmin.create_topic)
     delete_topics = _blocking(AsyncAdmin.delete_topics)

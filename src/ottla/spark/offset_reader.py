@@ -20,6 +20,9 @@ from ottla.spark.offset_options import EARLIEST, LATEST, Offsets, OffsetSpec, To
 from ottla.spark.options import OptionError, Options
 
 T = TypeVar("T")
+TIMEOUT = "default.api.timeout.ms"
+FIRST_CONTACT_MS_MAX = 10_000
+"""Limit of the first call, unless the option sets it: a wrong address fails soon, a restarting broker has longer."""
 NO_OFFSET = -1
 """Returned if there is no record at or after a timestamp."""
 
@@ -37,6 +40,9 @@ class OffsetReader:
             self._admin = Admin(admin_settings(settings))
         except ClientError as error:
             raise OptionError(f"Invalid client config in the options with prefix 'kafka.': {error}") from None
+        self._timeout_ms = self._admin.timeout_ms
+        if TIMEOUT not in settings:
+            self._admin.timeout_ms = min(self._timeout_ms, FIRST_CONTACT_MS_MAX)
         self.topic_ids: dict[str, Uuid] = {}
         """Topic ids of the last call that returned partitions."""
 
@@ -54,12 +60,14 @@ class OffsetReader:
         retries_left: int = self._options["fetchOffset.numRetries"]
         while True:
             try:
-                return call()
+                result = call()
+                self._admin.timeout_ms = self._timeout_ms
+                return result
+            except (BrokerUnreachableError, ClientTimeoutError) as error:
+                # The message says everything, and Spark prints the stack traces of all causes.
+                raise wrap_client_error(error, self._bootstrap, action) from None
             except ClientError as error:
-                is_fatal = (
-                    isinstance(error, BrokerUnreachableError | ClientTimeoutError | UnknownTopicOrPartitionError)
-                    or not error.is_retriable
-                )
+                is_fatal = isinstance(error, UnknownTopicOrPartitionError) or not error.is_retriable
                 if is_fatal or retries_left <= 0:
                     raise wrap_client_error(error, self._bootstrap, action) from error
                 retries_left -= 1

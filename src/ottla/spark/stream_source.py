@@ -1,5 +1,7 @@
 """Streaming read: one reader runs on the driver as long as the query, and plans every micro-batch."""
 
+import os
+import sys
 import time
 import warnings
 from collections.abc import Iterator, Mapping
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 OffsetJson = dict[str, Any]
+CONNECTION_CLOSED = (EOFError, BrokenPipeError, ConnectionResetError)
+"""Errors of a closed connection between Spark and this process."""
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -211,3 +215,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._offset_reader is not None:
             self._offset_reader.close()
             self._offset_reader = None
+        if isinstance(sys.exc_info()[1], CONNECTION_CLOSED):
+            # Spark has closed its connection to this process. PySpark would report that over this connection, fail, and
+            # print a stack trace for every source of a query that ends.
+            sys.stderr.flush()
+            os._exit(0)
