@@ -5,9 +5,10 @@ from typing import Annotated, Any
 
 import typer
 
+from ottla.base.plural import count_text
 from ottla.cli.command import JSON_HELP, command
 from ottla.cli.errors import CliError
-from ottla.cli.output import ProgressBar, count_text, print_json, print_note, print_table
+from ottla.cli.output import ProgressBar, print_json, print_note, print_table
 from ottla.cli.usage import new_group
 
 app = new_group("Inspect data directories. Files are only read, so the node may be running.")

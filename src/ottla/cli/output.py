@@ -13,12 +13,6 @@ PIPED_WIDTH = 10_000
 """Table width where output is not a terminal: wide enough that nothing is folded."""
 
 
-def count_text(count: int, noun: str) -> str:
-    """Return `1 record` or `2 records`."""
-    plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}{'es' if noun.endswith('ch') else 's'}"
-    return f"{count:,} {noun if count == 1 else plural}"
-
-
 def print_json(document: Any) -> None:
     """Print a document as one line of UTF-8 JSON."""
     import json  # not at the top: `ottla start` imports this module

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ottla.base.plural import count_text
 from ottla.cli.command import command
 from ottla.cli.errors import CliError, require_topics
 from ottla.cli.options import Acks, Compression, Linger, Topic, drop_none
-from ottla.cli.output import ProgressBar, count_text, print_json
+from ottla.cli.output import ProgressBar, print_json
 from ottla.cli.session import Session
 from ottla.cli.topic import offsets
 from ottla.cli.usage import new_group

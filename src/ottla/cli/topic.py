@@ -4,11 +4,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ottla.base.plural import count_text
 from ottla.cli.command import command
 from ottla.cli.config import change_configs
 from ottla.cli.errors import CliError, require_topics
 from ottla.cli.options import Configs, DryRun, Topic, Topics, Yes, confirm_or_fail, parse_assignments
-from ottla.cli.output import count_text, print_json, print_table
+from ottla.cli.output import print_json, print_table
 from ottla.cli.session import Session
 from ottla.cli.usage import new_group
 

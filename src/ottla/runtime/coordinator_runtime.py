@@ -10,6 +10,7 @@ from typing import Any
 
 from ottla.base.errors import ErrorCode
 from ottla.base.java_compat import partition_of
+from ottla.base.plural import count_text
 from ottla.log.partition_log import ColdRead
 from ottla.runtime.broker import Broker
 from ottla.runtime.coordinator_records import BatchReader
@@ -149,8 +150,8 @@ class CoordinatorRuntime:
             if driver.state == ShardState.LOADING:
                 driver.activate()
                 log.info(
-                    "loaded %d records of %s-%d in %d ms",
-                    count,
+                    "loaded %s of %s-%d in %d ms",
+                    count_text(count, "record"),
                     partition.topic,
                     partition.index,
                     self._broker.clock.now_ms() - started_ms,

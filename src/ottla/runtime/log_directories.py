@@ -11,6 +11,7 @@ from functools import partial
 
 from ottla.base.errors import ApiError, ErrorCode, is_disk_full
 from ottla.base.ids import Uuid
+from ottla.base.plural import count_text
 from ottla.base.ports import Disk, Workers
 from ottla.log.offset_checkpoint_file import START_OFFSETS_FILE, Offsets, encode, read
 from ottla.runtime.partition import Partition
@@ -107,10 +108,10 @@ class LogDirectories:
                 return False
             directory.failure = error
             log.error(
-                "log directory %s failed, its %d partitions are offline: %s. "
+                "log directory %s failed, %s offline: %s. "
                 "Repair or mount it and restart the node, or remove it from log.dirs",
                 directory.path,
-                len(directory.partitions),
+                count_text(len(directory.partitions), "partition"),
                 error,
             )
             self._on_offline(directory)

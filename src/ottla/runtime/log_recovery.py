@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Generic, NamedTuple, TypeVar
 
+from ottla.base.plural import count_text
 from ottla.base.ports import Workers
 from ottla.log.log_loader import RecoveryInterrupted, ScanProgress
 from ottla.log.partition_log import PartitionLog
@@ -78,7 +79,7 @@ class LogRecovery:
         unclean = sum(not work.is_quick for work in works)
         if not unclean:
             return await self._run_all(works)
-        log.warning("unclean shutdown detected; recovering %s from the recovery points", _log_count(unclean))
+        log.warning("unclean shutdown detected; recovering %s from the recovery points", count_text(unclean, "log"))
         reporting = asyncio.ensure_future(self._report_progress())
         try:
             opened = await self._run_all(works)
@@ -92,7 +93,7 @@ class LogRecovery:
                     one.directory,
                     one.log_end_offset,
                 )
-        log.warning("recovered %s, read %.1f MB", _log_count(unclean), self._read_bytes() / 1e6)
+        log.warning("recovered %s, read %.1f MB", count_text(unclean, "log"), self._read_bytes() / 1e6)
         return opened
 
     async def _run_all(self, works: Sequence[Work[T]]) -> list[T | OSError]:
@@ -170,7 +171,3 @@ def _attempt(run: Callable[[], T]) -> T | OSError:
         return run()
     except OSError as error:
         return error
-
-
-def _log_count(count: int) -> str:
-    return f"{count} log{'' if count == 1 else 's'}"

@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 
+from ottla.base.plural import count_text
 from ottla.log.retention import delete_old
 from ottla.log.segment import LogSegment
 from ottla.runtime.broker import Broker
@@ -79,8 +80,8 @@ async def delete_old_segments(broker: Broker, partitions: Sequence[Partition]) -
             continue
         if segments:
             log.info(
-                "deleted %d segments of %s-%d; log start offset is now %d",
-                len(segments),
+                "deleted %s of %s-%d; log start offset is now %d",
+                count_text(len(segments), "segment"),
                 partition.topic,
                 partition.index,
                 partition.log.log_start_offset,
