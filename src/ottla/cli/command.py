@@ -31,6 +31,49 @@ TEXT_BYTES_MAX = 32_767
 _PATH_METAVARS = ("FILE", "PATH", "DIR")
 _PANEL = "Connection and output options"
 
+BootstrapOption = Annotated[
+    str | None,
+    typer.Option(
+        "--bootstrap",
+        "-b",
+        metavar="HOST:PORT,...",
+        rich_help_panel=_PANEL,
+        show_default=f"{BOOTSTRAP_VARIABLE}, or {DEFAULT_BOOTSTRAP}",
+        help="Initial brokers to connect to.",
+    ),
+]
+ClientConfigOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--client-config",
+        metavar="FILE",
+        rich_help_panel=_PANEL,
+        help="Client configs, as in Kafka's client.properties.",
+    ),
+]
+ProfileOption = Annotated[
+    str | None,
+    typer.Option(
+        "--profile",
+        metavar="NAME",
+        rich_help_panel=_PANEL,
+        show_default=PROFILE_VARIABLE,
+        autocompletion=profile_completion,
+        help="Brokers and client configs that `ottla profile set` has stored.",
+    ),
+]
+TimeoutOption = Annotated[
+    float,
+    typer.Option(
+        "--timeout",
+        metavar="SECONDS",
+        min=0.1,
+        max=TIMEOUT_SECONDS_MAX,
+        rich_help_panel=_PANEL,
+        help="Time limit for a response or a delivery, retries included.",
+    ),
+]
+
 
 def command(
     app: typer.Typer, name: str, *, json_help: str = JSON_HELP, requires_broker: bool = True
@@ -85,54 +128,12 @@ def _check_text(parameter: inspect.Parameter, value: Any) -> None:
 
 
 def _shared_parameters(json_help: str) -> list[inspect.Parameter]:
-    bootstrap = Annotated[
-        str | None,
-        typer.Option(
-            "--bootstrap",
-            "-b",
-            metavar="HOST:PORT,...",
-            rich_help_panel=_PANEL,
-            show_default=f"{BOOTSTRAP_VARIABLE}, or {DEFAULT_BOOTSTRAP}",
-            help="Initial brokers to connect to.",
-        ),
-    ]
-    client_config = Annotated[
-        Path | None,
-        typer.Option(
-            "--client-config",
-            metavar="FILE",
-            rich_help_panel=_PANEL,
-            help="Client configs, as in Kafka's client.properties.",
-        ),
-    ]
-    profile = Annotated[
-        str | None,
-        typer.Option(
-            "--profile",
-            metavar="NAME",
-            rich_help_panel=_PANEL,
-            show_default=PROFILE_VARIABLE,
-            autocompletion=profile_completion,
-            help="Brokers and client configs that `ottla profile set` has stored.",
-        ),
-    ]
-    timeout = Annotated[
-        float,
-        typer.Option(
-            "--timeout",
-            metavar="SECONDS",
-            min=0.1,
-            max=TIMEOUT_SECONDS_MAX,
-            rich_help_panel=_PANEL,
-            help="Time limit for a response or a delivery, retries included.",
-        ),
-    ]
     is_json = Annotated[bool, typer.Option("--json", rich_help_panel=_PANEL, help=json_help)]
     options = {
-        "bootstrap": (bootstrap, None),
-        "client_config": (client_config, None),
-        "profile": (profile, None),
-        "timeout": (timeout, TIMEOUT_SECONDS),
+        "bootstrap": (BootstrapOption, None),
+        "client_config": (ClientConfigOption, None),
+        "profile": (ProfileOption, None),
+        "timeout": (TimeoutOption, TIMEOUT_SECONDS),
         "is_json": (is_json, False),
     }
     return [

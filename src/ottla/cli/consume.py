@@ -4,7 +4,7 @@ import os
 import sys
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -15,7 +15,7 @@ from ottla.cli.options import Partitions, Topics, drop_none, parse_time_ms
 from ottla.cli.output import ProgressBar, print_note
 from ottla.cli.record_format import FIELDS_HELP, RecordFormat
 from ottla.cli.records import LineFormat, parse_separator, to_json
-from ottla.cli.registry_values import RegistryDecoder, RegistryKeys, RegistryUrl, open_registry
+from ottla.cli.registry_values import RegistryDecoder, RegistryKeys, RegistryUrl, new_decoder
 from ottla.cli.session import Session
 from ottla.cli.waits import OutageNotes
 
@@ -112,49 +112,38 @@ def consume(
     """
     selected = {"partition": offsets, "offset": offsets, "timestamp": timestamps, "headers": headers, "key": keys}
     parts = (*(part for part, is_selected in selected.items() if is_selected), "value")
-    line: LineFormat | RecordFormat = LineFormat(
-        parts, parse_separator(key_separator), parse_separator(record_separator), os.fsencode(null)
-    )
-    if format_ is not None:
-        if session.is_json or len(parts) > 1:
-            raise typer.BadParameter(
-                "--format cannot be combined with --json, --keys, --headers, --timestamps or --offsets"
-            )
-        line = RecordFormat(format_, os.fsencode(null))
+    if format_ is not None and (session.is_json or len(parts) > 1):
+        raise typer.BadParameter(
+            "--format cannot be combined with --json, --keys, --headers, --timestamps or --offsets"
+        )
+    ends = parse_separator(key_separator), parse_separator(record_separator), os.fsencode(null)
+    line = LineFormat(parts, *ends) if format_ is None else RecordFormat(format_, ends[-1])
     if from_beginning and begin not in (None, BEGINNING):
         raise typer.BadParameter("--from and --from-beginning cannot be combined")
-    start = parse_start_position(
-        BEGINNING if from_beginning else begin, is_following=follow, has_group=group is not None
-    )
-    if group is not None and partitions:
+    is_member = group is not None
+    start = parse_start_position(BEGINNING if from_beginning else begin, is_following=follow, has_group=is_member)
+    if is_member and partitions:
         raise typer.BadParameter("--group and --partition cannot be combined: the group assigns the partitions")
-    configs = {
+    decoder = new_decoder(registry, includes_keys=registry_keys, seconds=session.timeout_seconds)
+    with session.admin() as admin:
+        described = require_topics(admin, topics)
+    with session.consumer(_consumer_configs(group, isolation, start)) as consumer:
+        run = _ConsumeRun(consumer, line, decoder, session.is_json, is_member, follow, records_max)
+        if group is None:
+            _assign(consumer, {name: len(topic.partitions) for name, topic in described.items()}, partitions, start)
+        else:
+            consumer.subscribe(list(described))
+        run.run(session.timeout_seconds)
+
+
+def _consumer_configs(group: str | None, isolation: str | None, start: "StartPosition") -> dict[str, Any]:
+    return {
         "group.id": group,
         "enable.auto.commit": False,
         **drop_none({"isolation.level": isolation}),
         "max.poll.records": POLL_RECORDS_MAX,
         "auto.offset.reset": start.reset,
     }
-    decoder = None
-    if registry:
-        decoder = RegistryDecoder(open_registry(registry, session.timeout_seconds), includes_keys=registry_keys)
-    with session.admin() as admin:
-        described = require_topics(admin, topics)
-    with session.consumer(configs) as consumer:
-        run = _ConsumeRun(
-            consumer,
-            line,
-            decoder,
-            is_json=session.is_json,
-            has_group=group is not None,
-            is_following=follow,
-            records_max=records_max,
-        )
-        if group is None:
-            _assign(consumer, {name: len(topic.partitions) for name, topic in described.items()}, partitions, start)
-        else:
-            consumer.subscribe(list(described))
-        run.run(session.timeout_seconds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +226,6 @@ class _ConsumeRun:
         consumer: "Consumer",
         line: LineFormat | RecordFormat,
         decoder: "RegistryDecoder | None",
-        *,
         is_json: bool,
         has_group: bool,
         is_following: bool,

@@ -17,7 +17,7 @@ from ottla.cli.errors import CliError, require_topics, unknown_topic_error
 from ottla.cli.options import Acks, Compression, Linger, Topic, drop_none, parse_pairs, parse_time_ms
 from ottla.cli.output import ProgressBar, print_json, print_note
 from ottla.cli.records import InputRecord, decode_headers, from_json, parse_separator, split_records
-from ottla.cli.registry_values import RegistryEncoder, RegistryKeys, RegistryUrl, SchemaFile, open_registry
+from ottla.cli.registry_values import RegistryEncoder, RegistryKeys, RegistryUrl, SchemaFile, new_encoder
 from ottla.cli.session import Session
 from ottla.cli.waits import OutageNotes
 
@@ -108,17 +108,8 @@ def produce(
     if value and files:
         raise typer.BadParameter("--value and files cannot be combined")
     defaults = _default_fields(key, header, timestamp, partition)
-    parts = tuple(part for part, is_given in (("headers", headers), ("key", keys)) if is_given)
-    if parts and session.is_json:
-        raise typer.BadParameter("--keys and --headers cannot be combined with --json, whose records name their fields")
-    if parts and not key_separator:
-        raise typer.BadParameter("--key-separator must not be empty")
-    encoder = None
-    if registry:
-        client = open_registry(registry, session.timeout_seconds)
-        encoder = RegistryEncoder(client, topic, schema, includes_keys=registry_keys)
-    elif schema is not None:
-        raise typer.BadParameter("--schema needs --registry")
+    parts = _parts_before_value(headers, keys, key_separator, is_json=session.is_json)
+    encoder = new_encoder(registry, topic, schema, includes_keys=registry_keys, seconds=session.timeout_seconds)
     parser = _RecordParser(
         session.is_json,
         encoder.parts if encoder is not None else (),
@@ -127,10 +118,7 @@ def produce(
         None if null is None else os.fsencode(null),
         keep_partitions,
     )
-    if value:
-        raw: Iterator[tuple[bytes, int]] = ((os.fsencode(text), len(text)) for text in value)
-    else:
-        raw = _read(files or [Path("-")], b"" if whole else parse_separator(record_separator))
+    raw = _read(value, files or [Path("-")], b"" if whole else parse_separator(record_separator))
     configs = drop_none({"compression.type": compression, "acks": acks, "linger.ms": linger})
     total = None if value or not files or Path("-") in files else sum(path.stat().st_size for path in files)
     with (
@@ -139,6 +127,15 @@ def produce(
         session.producer(configs) as producer,
     ):
         _RecordSender(session, producer, topic, defaults, encoder, bar, results).run(raw, parser)
+
+
+def _parts_before_value(headers: bool, keys: bool, separator: str, *, is_json: bool) -> tuple[str, ...]:
+    parts = tuple(part for part, is_given in (("headers", headers), ("key", keys)) if is_given)
+    if parts and is_json:
+        raise typer.BadParameter("--keys and --headers cannot be combined with --json, whose records name their fields")
+    if parts and not separator:
+        raise typer.BadParameter("--key-separator must not be empty")
+    return parts
 
 
 def _default_fields(
@@ -319,8 +316,14 @@ class _RecordSender:
             self._results.add(self._pending.popleft().result())
 
 
-def _read(paths: list[Path], end: bytes) -> Iterator[tuple[bytes, int]]:
-    """Yield records with the number of bytes that each takes in its file. Without `end`, each file is one record."""
+def _read(values: list[str] | None, paths: list[Path], end: bytes) -> Iterator[tuple[bytes, int]]:
+    """Yield the values, or the records of the files, with the number of bytes that each takes there.
+
+    Without `end`, each file is one record.
+    """
+    if values:
+        yield from ((os.fsencode(text), len(text)) for text in values)
+        return
     for path in paths:
         if path == Path("-"):
             yield from _split(sys.stdin.buffer, end)

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from ottla.client.records import ConsumerRecord
 
 FIELDS_HELP = (
-    "%t topic, %p partition, %o offset, %k key, %s value, %h headers, %T timestamp in milliseconds, %K and %S length of "
-    r"key and value (-1 for null), %R the same as %S in 4 bytes, %%; \n, \t, \r, \0, \\ and \xHH"
+    "%t topic, %p partition, %o offset, %k key, %s value, %h headers, %T timestamp in milliseconds, "
+    r"%K and %S length of key and value (-1 for null), %R the same as %S in 4 bytes, %%; \n, \t, \r, \0, \\ and \xHH"
 )
 _ESCAPES = {"n": b"\n", "t": b"\t", "r": b"\r", "0": b"\0", "\\": b"\\"}
 _TOKEN = re.compile(r"\\x([0-9A-Fa-f]{2})|\\(.)|%(.?)", re.DOTALL)

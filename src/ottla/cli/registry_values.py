@@ -41,7 +41,23 @@ SchemaFile = Annotated[
 ]
 
 
-def open_registry(url: str, seconds: float) -> "Registry":
+def new_decoder(url: str | None, *, includes_keys: bool, seconds: float) -> "RegistryDecoder | None":
+    """Return the decoder of a registry, if there is one."""
+    return RegistryDecoder(_open_registry(url, seconds), includes_keys=includes_keys) if url else None
+
+
+def new_encoder(
+    url: str | None, topic: str, schema: Path | None, *, includes_keys: bool, seconds: float
+) -> "RegistryEncoder | None":
+    """Return the encoder of a registry, if there is one."""
+    if url:
+        return RegistryEncoder(_open_registry(url, seconds), topic, schema, includes_keys=includes_keys)
+    if schema is not None:
+        raise typer.BadParameter("--schema needs --registry")
+    return None
+
+
+def _open_registry(url: str, seconds: float) -> "Registry":
     from ottla.spark.registry import TRIES_MAX, Registry
 
     return Registry(url, setting="--registry", seconds_max=seconds / TRIES_MAX)

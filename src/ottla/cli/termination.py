@@ -1,4 +1,4 @@
-"""SIGTERM, which `timeout` and `docker stop` send, ends a command as Ctrl-C does: it commits, leaves its group, closes."""
+"""SIGTERM, which `timeout` and `docker stop` send, ends a command as Ctrl-C does: it commits and leaves its group."""
 
 import signal
 import threading

@@ -85,7 +85,8 @@ class TestTimeout:
         failed = ottla("produce", name, "-p", "7", "-v", "a", "--timeout", "60")
         assert time.monotonic() - started < 60
         assert failed.err == (
-            f"ottla: {name} has no partition 7, only 0 to 1\n       `ottla topic describe {name}` shows its partitions.\n"
+            f"ottla: {name} has no partition 7, only 0 to 1\n"
+            f"       `ottla topic describe {name}` shows its partitions.\n"
         )
         assert failed.code == 1
         lines = b'{"value": 1, "partition": 1}\n{"value": 2, "partition": 2}\n{"value": 3}\n'
