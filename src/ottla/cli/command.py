@@ -158,7 +158,7 @@ class _ErrorHandler:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
         if error is None:
             return
-        from ottla.client.errors import ClientError, ClientTimeoutError
+        from ottla.client.errors import ADVICE, ClientError, ClientTimeoutError
 
         if isinstance(error, BrokenPipeError):
             # The reader has closed the pipe: avoid another error when the interpreter flushes the rest at exit.
@@ -169,7 +169,8 @@ class _ErrorHandler:
         if isinstance(error, CliError | ClientError):
             sys.stdout.flush()
             advice = error.advice
-            if isinstance(error, ClientTimeoutError) and self.bootstrap not in f"{error.message} {advice}":
+            is_general = isinstance(error, ClientTimeoutError) and advice == ADVICE[error.default_code]
+            if is_general and self.bootstrap not in error.message:
                 advice = f"Check that a broker serves at {self.bootstrap} and is not overloaded, then retry."
             print_error(error.message, advice)
             raise typer.Exit(1) from error
