@@ -5,6 +5,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from ottla.client.errors import ClientError
+from ottla.spark.worker_process import freeze_imported_objects
 
 if TYPE_CHECKING:
     from ottla.client.producer import BlockingColumnSendFuture, Producer
@@ -71,6 +72,7 @@ def write_task(plan: "SinkPlan", batches: Iterator[Any]) -> dict[tuple[str, int]
             raise SinkError(f"Writing failed: {error}") from error
         raise
     producer_pool().release(plan.kafka, producer)
+    freeze_imported_objects()
     return counts
 
 

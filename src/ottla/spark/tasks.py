@@ -10,6 +10,7 @@ from ottla.spark.client_settings import consumer_settings
 from ottla.spark.errors import DataLossError, SourceError, wrap_client_error
 from ottla.spark.options import Options
 from ottla.spark.ranges import OffsetRange
+from ottla.spark.worker_process import freeze_imported_objects
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -55,6 +56,7 @@ def read_range(offset_range: OffsetRange, schema: "StructType", options: Options
                 for columns in ahead:
                     for batch in decoder.batches_of(columns):
                         yield batch if convert is None else convert(batch)
+        freeze_imported_objects()
     except MalformedMessage as error:
         raise SourceError(
             f"{offset_range.topic}-{offset_range.partition} is corrupt between offsets {offset_range.start} and "
