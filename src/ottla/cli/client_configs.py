@@ -8,6 +8,7 @@ from ottla.cli.errors import CliError, nearest
 
 _JAVA_ONLY = ("key.serializer", "value.serializer", "key.deserializer", "value.deserializer", "interceptor.classes")
 _NAME_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
+NAME_LENGTH_MAX = 100
 _SUFFIX = ".properties"
 
 
@@ -60,8 +61,11 @@ def profiles_directory() -> Path:
 
 
 def profile_path(name: str) -> Path:
-    if not name or not set(name) <= _NAME_CHARACTERS or name.startswith("."):
-        raise CliError(f"{name!r} is not a name of a profile: use letters, digits, '.', '_' and '-'")
+    if not 0 < len(name) <= NAME_LENGTH_MAX or not set(name) <= _NAME_CHARACTERS or name.startswith("."):
+        shown = name if len(name) <= NAME_LENGTH_MAX else f"{name[:NAME_LENGTH_MAX]}..."
+        raise CliError(
+            f"{shown!r} is not a name of a profile: use at most {NAME_LENGTH_MAX} letters, digits, '.', '_' and '-'"
+        )
     return profiles_directory() / f"{name}{_SUFFIX}"
 
 

@@ -34,8 +34,8 @@ class JsonCodec:
     def decode(self, data: bytes) -> Any:
         try:
             return json.loads(data)
-        except ValueError as error:
-            raise CodecError(str(error)) from None
+        except (ValueError, RecursionError) as error:
+            raise CodecError(_first_line(error)) from None
 
     def encode(self, value: Any) -> bytes:
         return to_compact_json(value).encode()

@@ -54,6 +54,7 @@ def test_set_show_list_delete(ottla: Ottla, directory: pathlib.Path) -> None:
         (("set", "a"), 2, "no configs; set one, such as bootstrap.servers=127.0.0.1:9092"),
         (("set", "a", "linger.ms"), 2, "'linger.ms' is not NAME=VALUE"),
         (("set", "../a", "linger.ms=1"), 1, "'../a' is not a name of a profile"),
+        (("set", "a" * 101, "linger.ms=1"), 1, f"'{'a' * 100}...' is not a name of a profile: use at most 100 letters"),
         (("set", "", "linger.ms=1"), 1, "'' is not a name of a profile"),
         (("set", "known", "--unset", "acks"), 1, "profile 'known' has no config 'acks'"),
         (("show", "knwon"), 1, "profile 'knwon' does not exist\n       Did you mean known?"),

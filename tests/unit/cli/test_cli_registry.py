@@ -135,6 +135,11 @@ class TestProtobufCodec:
             ProtobufCodec(proto_text()).encode(value)
 
 
+def test_deeply_nested_json_value() -> None:
+    with pytest.raises(CodecError):
+        codec_of("JSON", "{}").decode(b"[" * 100_000)
+
+
 @pytest.mark.parametrize(("type_", "text"), [("AVRO", "{}"), ("AVRO", "x"), ("PROTOBUF", "!"), ("THRIFT", "")])
 def test_invalid_schemas(type_: str, text: str) -> None:
     with pytest.raises(CliError):
