@@ -71,6 +71,8 @@ class Sender:
         self._next_number = 0
         self._next_sequence = dict.fromkeys(ledgers, 0)
         self._in_flight: deque[InFlightBatch] = deque()
+        self._to_retry: deque[InFlightBatch] = deque()
+        """Batches of an idempotent producer without a response, to be sent again after a reconnect."""
         self._thread: threading.Thread | None = None
 
     def start(self, address: Address, stop: threading.Event) -> None:
@@ -97,7 +99,9 @@ class Sender:
     def _exchange(self, connection: RawConnection, stop: threading.Event) -> None:
         if self._idempotent and self._producer_id < 0:
             self._producer_id = new_producer_id(connection)
-        retries, self._in_flight = self._in_flight, deque()
+        retries = self._to_retry
+        retries.extendleft(reversed(self._in_flight))  # before those that the last connection did not get to
+        self._in_flight.clear()
         while retries or not stop.is_set() or self._in_flight:
             if retries or (not stop.is_set() and len(self._in_flight) < IN_FLIGHT_MAX):
                 batch_sent = retries.popleft() if retries else self._choose()

@@ -184,7 +184,7 @@ def test_next_start_removes_the_data_of_a_killed_ephemeral_node(tmp_path: pathli
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_ephemeral_data_is_deleted(number: signal.Signals, tmp_path: pathlib.Path) -> None:
-    with started("--port", "0", "--ephemeral", directory=tmp_path) as process:
+    with started("--port", "0", "--ephemeral", "--log-level", "error", directory=tmp_path) as process:
         data = process.data
         assert "(removed at exit)" in process.output
         assert (data / "meta.properties").exists()
