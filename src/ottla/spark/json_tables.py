@@ -31,11 +31,11 @@ def parse_documents(column: Any, struct: Any, *, is_lenient: bool = False) -> tu
     from ottla.wire.columns import BinaryColumn
 
     documents = BinaryColumn.from_arrow(column)
-    try:
-        if not is_lenient:
+    if not is_lenient:
+        try:
             return _parse_exact(documents, struct, is_lenient=False), False
-    except pa.ArrowException:
-        pass
+        except pa.ArrowException:
+            is_lenient = True
     try:
         return _parse_exact(documents, struct, is_lenient=True), True
     except pa.ArrowException as error:

@@ -55,13 +55,16 @@ class JsonCodec:
         return decode_each(column, self._kind, lambda data: from_json(json.loads(data, parse_float=Number), self._kind))
 
     def _decode_halves(self, column: Any) -> Decoded:
-        import pyarrow as pa
-
         try:
             found, self._is_lenient = parse_documents(column, self._kind, is_lenient=self._is_lenient)
-            return Decoded(found, {})
         except NotParsed:
-            pass
+            return self._decode_smaller(column)
+        return Decoded(found, {})
+
+    def _decode_smaller(self, column: Any) -> Decoded:
+        """Decode a column that contains an invalid document: its halves, or one document after another."""
+        import pyarrow as pa
+
         if len(column) <= EACH_MAX:
             return self.decode_each(column)
         middle = len(column) // 2

@@ -71,7 +71,7 @@ def _stats_of_mixed(
         try:
             return collect_stats_plain(np, data, bounds)
         except (FastPathMiss, IndexError):
-            pass
+            may_be_plain = False
     if record_count < COLUMNS_MIN:
         raise FastPathMiss
     return _column_stats(np, data, bounds, check_offsets=check_offsets)
