@@ -31,8 +31,8 @@ Commands that connect to a broker also work with Apache Kafka: point `--bootstra
   `--client-config` file.
 - **Exit codes**: 0 for success; 1 for a failure, with the error and a suggestion on stderr; 2 for wrong usage; 130
   after Ctrl-C, 143 after SIGTERM. A closed pipe, as with `head`, is not a failure.
-- **Errors** are one to three lines on stderr. `OTTLA_TRACEBACK=1` prints the traceback of an unexpected error, which is a
-  bug to report.
+- **Errors** are one to three lines on stderr. `OTTLA_TRACEBACK=1` prints the traceback of an unexpected error, which is
+  a bug to report.
 - **JSON**: `--json` prints one document on one line, or one line per record or refresh. Existing fields do not
   change; new ones may be added. Offsets, sizes and milliseconds are numbers, config values are strings, unknown
   values are null.

@@ -189,7 +189,7 @@ def test_failed_start_raises() -> None:
 
 
 def test_broker_that_is_never_stopped_stops_at_exit(tmp_path: pathlib.Path) -> None:
-    """Its thread must not run while the interpreter is finalized. A given directory is left clean, others are deleted."""
+    """Its thread must not run during interpreter shutdown. A given directory is closed cleanly, others are deleted."""
     program = "import sys; from ottla.testing import Broker; print(Broker(data=sys.argv[1] or None).start().data)"
     for data in ("", str(tmp_path / "data")):
         done = subprocess.run(
